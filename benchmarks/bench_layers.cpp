@@ -8,10 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -19,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/machine.h"
 #include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
@@ -28,7 +26,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 
-namespace miniqat {
+namespace miniqat::benchmarks {
 namespace {
 
 using layers::Conv2d;
@@ -134,19 +132,6 @@ std::string fault_of(const Op& op, std::vector<TensorSpec> specs, int pass, bool
   return "";
 }
 
-template <class Body>
-double seconds(const Body& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 /// The machine's limits, measured over and over.
 class Limits {
  public:
@@ -159,12 +144,12 @@ class Limits {
   }
 
   void measure() {
-    copy_times_.push_back(seconds([this] {
+    copy_times_.push_back(seconds_of([this] {
       parallel_for(half_, 65536, [this](std::int64_t begin, std::int64_t end) {
         std::memcpy(to_.data() + begin, from_.data() + begin, static_cast<std::size_t>(end - begin));
       });
     }));
-    multiply_times_.push_back(seconds([this] {
+    multiply_times_.push_back(seconds_of([this] {
       onednn::multiply(onednn::Matrix::row_major(a_.data(), kN, kN), onednn::Matrix::row_major(b_.data(), kN, kN),
                        product_.data());
     }));
@@ -189,7 +174,7 @@ void time(benchmark::State& state, double operations, double bytes, const std::f
   for (auto _ : state) {
     limits.measure();
     run();  // Brings its data back into the cache, as the layer before would.
-    times.push_back(seconds(run));
+    times.push_back(seconds_of(run));
     state.SetIterationTime(times.back());
   }
   const double taken = median(times);
@@ -220,7 +205,7 @@ void add_op(const std::string& name, const std::shared_ptr<const Op>& op, const 
                                       : "/backward_filter"),
         [=](benchmark::State& state) {
           if (const std::string fault = fault_of(*op, inputs, pass, batched); !fault.empty())
-            return state.SkipWithError(fault.c_str());
+            return give_up(state, fault);
           OpRun run(*op, inputs, pass, Backend::kFast);
           const double operations = 2.0 * static_cast<double>(multiply_adds_of(*op, inputs));
           time(state, operations, run.bytes(), [&run] { run.run(); });
@@ -311,7 +296,7 @@ void add_optimizer(const std::string& name, const std::shared_ptr<const Optimize
     // The first step of both goes against the gradient everywhere: these rates are too small for more than that.
     for (std::int64_t i = 0; i < elements; ++i) {
       const float moved = value.data<float>()[i] - before.data<float>()[i];
-      if (moved * gradient.data<float>()[i] > 0) return state.SkipWithError("a step goes up the gradient");
+      if (moved * gradient.data<float>()[i] > 0) return give_up(state, "a step goes up the gradient");
     }
     time(state, 0, static_cast<double>(spec.bytes()) * static_cast<double>(3 + 2 * slots.size()), step);
   });
@@ -330,16 +315,8 @@ void register_all() {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::benchmarks
 
 int main(int argc, char** argv) {
-  const miniqat::ComputeScope computing;
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::AddCustomContext("cores available", std::to_string(miniqat::available_cores()));
-  double load = 0;
-  if (getloadavg(&load, 1) == 1 && load > 0.5)
-    std::fprintf(stderr, "This machine is not quiet (load %.1f): trust the ratios only.\n", load);
-  miniqat::register_all();
-  benchmark::RunSpecifiedBenchmarks();
+  return miniqat::benchmarks::run_benchmarks(argc, argv, miniqat::benchmarks::register_all);
 }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -40,10 +39,7 @@ constexpr int kRounds = 31;
 template <class Action>
 double seconds_of(Communicator& ranks, const Action& action) {
   wait_for(*ranks.barrier());
-  const auto begin = std::chrono::steady_clock::now();
-  action();
-  const double own = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return std::ranges::max(gathered(ranks, own));
+  return std::ranges::max(gathered(ranks, bench::seconds_of(action)));
 }
 
 void sum(BucketSum& bucket, const std::vector<float>& part) {
@@ -58,12 +54,10 @@ struct Timed {
   std::vector<double> seconds;
 };
 
-void print(std::int64_t floats, Timed& timed) {
-  std::ranges::sort(timed.seconds);
-  const double middle = timed.seconds[kRounds / 2];
-  const double spread = std::max(timed.seconds[kRounds * 3 / 4] - middle, middle - timed.seconds[kRounds / 4]);
+void print(std::int64_t floats, const Timed& timed) {
+  const auto [middle, low, high] = bench::spread_of(timed.seconds);
   std::printf("%9lld %-7s %10.1f us  +- %2.0f%%\n", static_cast<long long>(4 * floats), timed.name.c_str(),
-              1e6 * middle, 100 * spread / middle);
+              1e6 * middle, 100 * std::max(high - middle, middle - low) / middle);
 }
 
 void compare_ways(Communicator& ranks, std::int64_t floats) {
@@ -97,7 +91,7 @@ void compare_ways(Communicator& ranks, std::int64_t floats) {
     }));
   }
   if (ranks.rank() == 0)
-    for (Timed& one : timed) print(floats, one);
+    for (const Timed& one : timed) print(floats, one);
 }
 
 void compare_sizes(Communicator& ranks) {

@@ -2,14 +2,14 @@
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/measure/rounds.h"
+#include "bench/measure/rounds.h"
 
 namespace miniqat::benchmarks {
+
+using bench::seconds_of;
 
 /// main() of a benchmark: Google Benchmark's flags, `register_all` (may be null: the BENCHMARK macros did it), and in
 /// the context, which --benchmark_format=json and --benchmark_out take over, "cpu", "cores_available",
@@ -21,10 +21,6 @@ int run_benchmarks(int argc, char** argv, void (*register_all)());
 void give_up(benchmark::State& state, const std::string& fault);
 
 /// Of at least one value.
-inline double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
+inline double median(const std::vector<double>& values) { return bench::spread_of(values).median; }
 
 }  // namespace miniqat::benchmarks

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/measure/this_machine.h"
-#include "benchmarks/suite/results/bench_csv.h"
+#include "bench/measure/this_machine.h"
+#include "bench/results/bench_file.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
@@ -98,12 +98,12 @@ Json unfinished(Json result) {
 /// Where the tables were not printed.
 void print_result(const BenchArguments& arguments, const Json& result) {
   if (arguments.json) print_json(result);
-  if (arguments.csv) std::fputs(benchmarks::bench_csv(result).c_str(), stdout);
+  if (arguments.csv) std::fputs(bench::bench_csv(result).c_str(), stdout);
 }
 
 void bench(const BenchArguments& arguments) {
   if (!arguments.compare.empty()) return print_comparison(arguments);
-  const benchmarks::PerfCounters counters;
+  const bench::PerfCounters counters;
   const BenchRun run{arguments, thread_counts(arguments.threads), counters};
   if (!arguments.plot.empty() && !arguments.out.empty() && resolved(arguments.plot) == resolved(arguments.out))
     throw UsageError(concat("--plot and --out are one file, ", quote(arguments.plot)));
@@ -111,12 +111,12 @@ void bench(const BenchArguments& arguments) {
   const std::vector<BenchMeasurement> measurements = measurements_of(run);
   if (!arguments.out.empty()) require_writable(arguments.out);
   set_thread_count(run.threads.front());
-  const benchmarks::Machine machine = benchmarks::this_machine();
-  run.print(machine.text() + benchmarks::build_text());
+  const bench::Machine machine = bench::this_machine();
+  run.print(machine.text() + bench::build_text());
   if (!machine.quiet())
     std::fprintf(stderr, "miniqat bench: this machine is not quiet, or was not a moment ago (load %.1f)\n",
                  machine.load);
-  Json result = benchmarks::build_json();
+  Json result = bench::build_json();
   result["machine"] = machine.json();
   result["thread_counts"] = run.threads;
   try {
@@ -198,7 +198,7 @@ void BenchRun::tell(const std::string& what) const {
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "bench: %s ...\n", what.c_str());
 }
 
-void BenchRun::note_disturbance(const benchmarks::Disturbance& disturbance, const std::string& what, const Json& where,
+void BenchRun::note_disturbance(const bench::Disturbance& disturbance, const std::string& what, const Json& where,
                                 Json& result) const {
   Json json = disturbance.json();
   json.update(where);

@@ -1,7 +1,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "benchmarks/suite/measure/machine_rates.h"
+#include "bench/roofline.h"
 #include "cli/commands.h"
 #include "cli/display/class_table.h"
 #include "cli/display/print_note.h"
@@ -159,7 +159,7 @@ void evaluate_run(const EvalArguments& arguments) {
   print_file_notes(data.remarks());
   print(arguments, subject, split, result);
   warn_of_one_answer(result, subject, pictures, arguments.dataset.empty() ? run.settings.dataset : arguments.dataset);
-  if (arguments.profile) std::printf("\n%s", profile_table(profile, benchmarks::measure_rates()).c_str());
+  if (arguments.profile) std::printf("\n%s", profile_table(profile, bench::measure_rates()).c_str());
 }
 
 /// Own files take on the size and the colour of the model's input, and its grid if that is their bytes'. (A network

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/measure/commit.h"
+#include "bench/measure/this_machine.h"
 #include "cli/commands.h"
 #include "cli/display/progress_line.h"
 #include "cli/flags/command_line.h"
@@ -257,7 +257,7 @@ int run_program(int argc, char** argv) {
 
 int main_program(int argc, char** argv) {
   keep_standard_streams();
-  set_program_commit(std::string(benchmarks::commit_of_build()));
+  set_program_commit(std::string(bench::commit_of_build()));
   const int status = run_program(argc, argv);
   if (status != 0) distributed::end_ranks(status);
   const std::string failure = failure_of_stdout();

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "benchmarks/suite/measure/machine_rates.h"
+#include "bench/roofline.h"
 #include "cli/commands.h"
 #include "cli/display/train_display.h"
 #include "cli/flags/command_line.h"
@@ -66,7 +66,7 @@ RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings&
 }
 
 void report_profile(const Profile& profile, const std::filesystem::path& path) {
-  const MachineRates rates = benchmarks::measure_rates();
+  const MachineRates rates = bench::measure_rates();
   std::printf("\n%s", profile_table(profile, rates).c_str());
   write_file_atomically(path, profile_trace(profile, rates));
   std::printf("the last %s as a Chrome trace (chrome://tracing, ui.perfetto.dev): %s\n",

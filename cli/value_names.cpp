@@ -1,7 +1,7 @@
 #include "cli/value_names.h"
 
-#include "benchmarks/suite/registry/kernel_registry.h"
-#include "benchmarks/suite/registry/operation.h"
+#include "bench/kernel_registry.h"
+#include "bench/operation.h"
 #include "datasets/dataset.h"
 #include "models/models.h"
 #include "training/settings/optimizers.h"
@@ -25,8 +25,8 @@ Names names_of_schedules() {
 /// Of operations, and of kernels beside ours.
 Names names_of_kernels() {
   Names names;
-  for (const auto& operation : benchmarks::operations()) names.emplace_back(operation.name);
-  const Names kernels = benchmarks::registered_names();
+  for (const auto& operation : bench::operations()) names.emplace_back(operation.name);
+  const Names kernels = bench::registered_names();
   names.insert(names.end(), kernels.begin(), kernels.end());
   return names;
 }

@@ -2,7 +2,7 @@ set(MINIQAT_BUNDLE 10 CACHE STRING "How many source files are compiled at once: 
 
 # Headers that bring the op interface (core/graph/op.h) with them.
 set(MINIQAT_OP_HEADERS "core/graph/(op|op_interfaces|fusion)|core/engine/(plan/plan|plan/plan_[^r].*|training_plan|sweep|sharded_steps|step_observer)|\
-layers/chain/(chain|chain_fusion)|layers/(convolution|unary|view)_op|quantize/judge/exact_.*|tests/core/observer_op|tests/layers/op_runner|\
+layers/chain/(chain|chain_fusion)|layers/(convolution|unary|view)_op|bench/judge/exact_.*|tests/core/observer_op|tests/layers/op_runner|\
 tests/quantize/quantizer_steps")
 
 # Compiles the sources of `target` several at once (CMake's unity build): most of the time goes into the headers that they

@@ -7,8 +7,8 @@ install(TARGETS miniqat RUNTIME COMPONENT program)
 file(GLOB runtime_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtimes/*.mjs ${CMAKE_SOURCE_DIR}/runtimes/*.json)
 install(FILES ${runtime_files} ${CMAKE_SOURCE_DIR}/runtimes/.npmrc DESTINATION ${runtimes_folder} COMPONENT program)
 # For kernels of one's own: `miniqat bench --plugin`.
-install(FILES ${CMAKE_SOURCE_DIR}/benchmarks/kernels/fake_quant_plugin.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat/benchmarks/kernels COMPONENT development)
+install(FILES ${CMAKE_SOURCE_DIR}/bench/kernels/fake_quant_plugin.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat/bench/kernels COMPONENT development)
 
 # The libraries, each after those that it needs. A component of find_package(miniqat) is one of them; `options` and `onnx_proto` are
 # parts that several need.

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/measure/this_machine.h"
-#include "benchmarks/suite/timed_case.h"
+#include "bench/measure/this_machine.h"
+#include "bench/timed_case.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/text/json.h"
@@ -19,6 +19,8 @@
 
 namespace miniqat::benchmarks {
 namespace {
+
+using namespace bench;
 
 /// A case with its tensors and our kernel.
 struct PeerCase {

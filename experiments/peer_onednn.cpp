@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/timed_case.h"
+#include "bench/timed_case.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "experiments/serve.h"
@@ -89,7 +89,7 @@ class ReorderPair {
   }
 
  private:
-  BenchTensors tensors_;
+  bench::BenchTensors tensors_;
   quantize::Affine<float> grid_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};

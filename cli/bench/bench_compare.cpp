@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <span>
 
-#include "benchmarks/suite/results/bench_csv.h"
-#include "benchmarks/suite/results/comparison.h"
+#include "bench/results/bench_file.h"
+#include "bench/results/comparison.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/display/text_table.h"
 #include "core/error.h"
@@ -16,7 +16,7 @@
 namespace miniqat::cli {
 namespace {
 
-using namespace benchmarks;
+using namespace bench;
 
 std::string microseconds(const Spread& seconds) {
   char text[64];

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/measure/perf_counters.h"
-#include "benchmarks/suite/measure/quietness.h"
+#include "bench/measure/perf_counters.h"
+#include "bench/measure/quietness.h"
 
 namespace miniqat::cli {
 
@@ -43,7 +43,7 @@ struct BenchRun {
   /// One or more, each at least 1.
   std::vector<int> threads;
   /// Made before any thread, so that it counts for all.
-  const benchmarks::PerfCounters& counters;
+  const bench::PerfCounters& counters;
 
   /// To stdout, unless that is for JSON or CSV.
   void print(const std::string& text) const;
@@ -53,7 +53,7 @@ struct BenchRun {
   void tell(const std::string& what) const;
   /// Adds what disturbed a measurement on thread_count() threads to "disturbances", with the keys `where`; and says it
   /// on stderr if the machine was not quiet.
-  void note_disturbance(const benchmarks::Disturbance& disturbance, const std::string& what,
+  void note_disturbance(const bench::Disturbance& disturbance, const std::string& what,
                         const nlohmann::ordered_json& where, nlohmann::ordered_json& result) const;
 };
 

@@ -1,11 +1,12 @@
-// The training steps' part of `bench`.
+// The training steps' part of `bench`: alone, and with --loaded beside busy processes.
 
 #include <algorithm>
 #include <cstdio>
 
-#include "benchmarks/suite/results/bench_json.h"
-#include "benchmarks/suite/steps/bench_steps.h"
+#include "bench/bench_steps.h"
+#include "bench/results/bench_file.h"
 #include "cli/bench/bench_modes.h"
+#include "cli/interrupt.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/text/json.h"
@@ -32,20 +33,20 @@ std::vector<std::string> models_of(const BenchArguments& arguments) {
 void measure_model(const BenchRun& run, const std::string& model, double seconds, Json& result) {
   run.tell("training steps of " + model);
   const std::int64_t batch_size = run.arguments.batch_size;
-  const benchmarks::ModelTimes times = benchmarks::bench_steps(model, batch_size, seconds);
+  const bench::ModelTimes times = bench::bench_steps(model, batch_size, seconds);
   const std::int64_t batch = times.rows.front().batch;
   if (batch < batch_size)
     std::fprintf(stderr, "miniqat bench: batches of %ld would take too long; %s is measured with %ld\n",
                  static_cast<long>(batch_size), model.c_str(), static_cast<long>(batch));
-  for (const benchmarks::StepTime& row : times.rows) {
+  for (const bench::StepTime& row : times.rows) {
     char line[200];
     std::snprintf(
         line, sizeof line, "%-14s %-26s %6ld %7d %10.3f %10.0f %10.1f   %s\n", row.model.c_str(), row.what.c_str(),
-        static_cast<long>(row.batch), row.threads, 1e3 * benchmarks::spread_of(row.rounds).median,
-        row.images_per_second(), static_cast<double>(row.arena) / 1e6,
+        static_cast<long>(row.batch), row.threads, 1e3 * bench::spread_of(row.rounds).median, row.images_per_second(),
+        static_cast<double>(row.arena) / 1e6,
         ratio_text(row.over_float.median, row.over_float.low, row.over_float.high, row.over_float.is_wide()).c_str());
     run.print(line);
-    result["steps"].push_back(benchmarks::step_json(row, times.disturbance));
+    result["steps"].push_back(bench::step_json(row, times.disturbance));
   }
   run.note_disturbance(times.disturbance, "training steps of " + model, {{"model", model}, {"batch", batch}}, result);
   run.save(result);
@@ -65,6 +66,39 @@ void measure_steps(const BenchRun& run, Json& result) {
   run.print("\nquartiles: the middle half of the turns gave these ratios; ~ where they differ by more than a tenth\n");
 }
 
+constexpr double kThoroughModel = 60, kQuickModel = 6;
+
+std::vector<std::string> loaded_models(const BenchArguments& arguments) {
+  return arguments.models.empty() ? std::vector<std::string>{"lenet5"} : arguments.models;
+}
+
+void measure_loaded(const BenchRun& run, Json& result) {
+  const InterruptGuard interrupts;
+  char line[120];
+  std::snprintf(line, sizeof line, "\n%-14s %-14s %7s %10s %10s %8s\n", "training W8A8", "neighbours", "threads",
+                "images/s", "1 thread", "of bar");
+  run.print(line);
+  for (const std::string& model : loaded_models(run.arguments)) {
+    run.tell("training steps of " + model + " beside busy processes");
+    for (const bench::LoadedSpeed& row :
+         bench::bench_loaded(model, run.arguments.quick ? kQuickModel : kThoroughModel, InterruptGuard::check)) {
+      const Json json = bench::loaded_json(row);
+      std::snprintf(line, sizeof line, "%-14s %-14s %7d %10.0f %10.0f", row.model.c_str(), row.neighbours.c_str(),
+                    row.threads, json["images_per_second"].get<double>(), json["one_thread"].get<double>());
+      run.print(line);
+      std::snprintf(line, sizeof line, " %8.2f", json.value("of_bar", 0.0));
+      run.print(concat(json.contains("of_bar") ? line : "", "\n"));
+      result["loaded"].push_back(json);
+      run.note_disturbance(row.disturbance, concat("training steps of ", model, ", neighbours: ", row.neighbours),
+                           {{"model", model}, {"neighbours", row.neighbours}}, result);
+      run.save(result);
+    }
+  }
+  run.print(
+      "\nneighbours: an endless loop for each core; the bar: half the speed without them, or one thread beside them,\n"
+      "whichever is more\n");
+}
+
 }  // namespace
 
 void require_models(const std::vector<std::string>& names) {
@@ -77,6 +111,14 @@ void require_models(const std::vector<std::string>& names) {
 BenchMeasurement prepare_steps(const BenchRun& run) {
   require_models(models_of(run.arguments));
   return [&run](Json& result) { measure_steps(run, result); };
+}
+
+BenchMeasurement prepare_loaded(const BenchRun& run) {
+  require_models(loaded_models(run.arguments));
+  if (run.threads.size() != 1 || run.threads.front() < 2)
+    throw UsageError(concat("--threads: --loaded compares several threads with one, so it takes one number above 1",
+                            run.arguments.threads.empty() ? "; by default there would be 1" : ""));
+  return [&run](Json& result) { measure_loaded(run, result); };
 }
 
 }  // namespace miniqat::cli

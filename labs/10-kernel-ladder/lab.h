@@ -4,7 +4,7 @@
 #include <ostream>
 #include <string>
 
-#include "benchmarks/kernels/fake_quant_plugin.h"
+#include "bench/kernels/fake_quant_plugin.h"
 #include "labs/lab.h"
 
 namespace lab10 {

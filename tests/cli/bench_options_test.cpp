@@ -31,9 +31,8 @@ class BenchOptionsTest : public ::testing::Test {
   bool compile(const std::string& source, const std::string& library, const std::string& flags = "") const {
     const std::string root = MINIQAT_SOURCE_DIR;
     const std::string command = std::string(MINIQAT_CXX_COMPILER) + " -x c -std=c99 -pedantic -Wall -Wextra -Werror " +
-                                "-O2 -ffp-contract=off -shared -fPIC " + flags + " -I " + root +
-                                "/benchmarks/kernels '" + source + "' -lm -o '" + (place_.path() / library).string() +
-                                "'";
+                                "-O2 -ffp-contract=off -shared -fPIC " + flags + " -I " + root + "/bench/kernels '" +
+                                source + "' -lm -o '" + (place_.path() / library).string() + "'";
     return std::system(command.c_str()) == 0;
   }
   bool compile_text(const std::string& text, const std::string& library) const {
@@ -86,7 +85,7 @@ TEST_F(BenchOptionsTest, HelpListsAllCases) {
 }
 
 TEST_F(BenchOptionsTest, ThePluginOfTheRepositoryIsMeasured) {
-  ASSERT_TRUE(compile(MINIQAT_SOURCE_DIR "/benchmarks/plugins/plain_loop.c", "plain.so"));
+  ASSERT_TRUE(compile(MINIQAT_SOURCE_DIR "/bench/kernels/plain_loop.c", "plain.so"));
   const Json result = measured({"--plugin", "plain.so", "--threads", "2"});
   std::set<std::string> done;
   for (const Json& row : result["kernels"]) {
@@ -100,7 +99,7 @@ TEST_F(BenchOptionsTest, ThePluginOfTheRepositoryIsMeasured) {
 
 #if defined(__x86_64__)
 TEST_F(BenchOptionsTest, TheIntrinsicsOfThePageAreMeasured) {
-  const std::string path = MINIQAT_SOURCE_DIR "/benchmarks/plugins/avx2_loop.c", source = bytes_of(path);
+  const std::string path = MINIQAT_SOURCE_DIR "/bench/kernels/avx2_loop.c", source = bytes_of(path);
   const std::string page = bytes_of(MINIQAT_SOURCE_DIR "/docs/own-kernel.md");
   const std::size_t begin = source.find("__attribute__"), end = source.find("\n}\n", begin);
   EXPECT_NE(page.find("```c\n" + source.substr(begin, end + 3 - begin) + "```"), std::string::npos);

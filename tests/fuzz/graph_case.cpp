@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "bench/judge/step_judge.h"
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/graph/graph_json.h"
@@ -13,7 +14,6 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "layers/layers.h"
-#include "quantize/judge/step_judge.h"
 #include "quantize/quantization_delays.h"
 
 namespace miniqat::fuzz {
@@ -200,7 +200,7 @@ std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
   set_variables(test, session);
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
-  quantize::StepJudge judge;
+  bench::StepJudge judge;
   session.set_observer(judge.observer());
   std::vector<RunResult> results;
   for (int run = 0; run < test.runs && judge.findings().empty(); ++run)
@@ -214,7 +214,7 @@ std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
     const std::optional<Finding> found = repeat(test, graph, results);
     return found ? found : judge_bits(test);
   }
-  const quantize::StepFinding& found = judge.findings().front();
+  const bench::StepFinding& found = judge.findings().front();
   Finding finding{.text = found.text(),
                   .kind = concat(found.node->type(), ": ", found.what.substr(0, found.what.find(" ("))),
                   .nodes = {}};

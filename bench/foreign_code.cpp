@@ -1,0 +1,191 @@
+#include "bench/foreign_code.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "bench/guarded_array.h"
+#include "core/error.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
+
+namespace miniqat::bench {
+namespace {
+
+constexpr unsigned kTrialSeconds = 60;
+
+/// Memory that both processes see.
+struct Notes {
+  std::array<char, 512> step;
+  std::array<char, 128> fault;
+  std::array<char, 4001> result;
+  /// The work came to its end: no other code ended the process.
+  bool finished = false;
+};
+
+Notes* trial_notes = nullptr;
+
+template <std::size_t kSize>
+void write_note(std::array<char, kSize>& place, const std::string& text) {
+  const std::size_t length = std::min(text.size(), kSize - 1);
+  std::memcpy(place.data(), text.data(), length);
+  place[length] = '\0';
+}
+
+/// The signal comes again when this returns, and ends the process.
+void note_fault(int, siginfo_t* info, void* context) {
+  Notes& notes = *trial_notes;
+  // Else a process sent the signal.
+  const bool is_fault = info->si_code > 0;
+  if (GuardedArray::describe_fault(*info, context, notes.fault.data(), notes.fault.size()) == 0 && is_fault)
+    std::snprintf(notes.fault.data(), notes.fault.size(), "touched memory that is not its own");
+}
+
+[[noreturn]] void run_child(const std::function<void()>& work) {
+  struct sigaction action = {};
+  action.sa_sigaction = note_fault;
+  action.sa_flags = SA_SIGINFO | SA_RESETHAND;
+  ::sigaction(SIGSEGV, &action, nullptr);
+  ::sigaction(SIGBUS, &action, nullptr);
+  // The handlers of a sanitizer, or of our caller.
+  for (const int signal : {SIGALRM, SIGFPE, SIGILL, SIGABRT}) ::signal(signal, SIG_DFL);
+  ::alarm(kTrialSeconds);
+  try {
+    work();
+  } catch (const Error& error) {
+    write_note(trial_notes->result, error.what());
+  } catch (const std::exception& error) {
+    write_note(trial_notes->result, concat(trial_notes->step.data(), ": threw ", quote(error.what())));
+  } catch (...) {
+    write_note(trial_notes->result, concat(trial_notes->step.data(), ": threw an exception"));
+  }
+  trial_notes->finished = true;
+  ::_exit(0);
+}
+
+std::string ending_of(int status, const Notes& notes) {
+  if (notes.finished && WIFEXITED(status) && WEXITSTATUS(status) == 0) return notes.result.data();
+  std::string what = notes.step.data();
+  what += what.empty() ? "" : ": ";
+  if (notes.fault[0] != '\0') return what + notes.fault.data();
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+    return concat(what, "did not end within ", kTrialSeconds, " seconds");
+  if (WIFSIGNALED(status))
+    return concat(what, "ended by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
+  return concat(what, "ended the process with status ", WEXITSTATUS(status));
+}
+
+/// What the signal handler writes: it may take no memory.
+struct SignalText {
+  std::array<char, 640> letters;
+  std::size_t length = 0;
+
+  void set(const std::string& text) {
+    length = std::min(text.size(), letters.size());
+    std::copy_n(text.begin(), length, letters.begin());
+  }
+  void write() const { [[maybe_unused]] const auto written = ::write(STDERR_FILENO, letters.data(), length); }
+};
+SignalText begin_text, crash_text, hang_text, exit_text;
+std::atomic<bool> is_noted = false;
+
+std::size_t signal_stack_bytes() { return std::max<std::size_t>(std::size_t{64} << 10, MINSIGSTKSZ); }
+
+/// At an exit() that the noted code calls: nobody else would tell of it.
+void tell_exit() {
+  if (!is_noted) return;
+  exit_text.write();
+  ::_exit(1);
+}
+
+/// The signal comes again when this returns, now with nobody to catch it.
+void tell_crash(int signal, siginfo_t* info, void* context) {
+  SignalText fault = {};
+  if (signal == SIGSEGV || signal == SIGBUS)
+    fault.length = GuardedArray::describe_fault(*info, context, fault.letters.data(), fault.letters.size() - 1);
+  if (signal == SIGALRM) {
+    hang_text.write();
+  } else if (fault.length == 0) {
+    crash_text.write();
+  } else {
+    fault.letters[fault.length++] = '\n';
+    begin_text.write();
+    fault.write();
+  }
+  ::raise(signal);
+}
+
+}  // namespace
+
+void trial_step(const std::string& what) {
+  if (trial_notes != nullptr) write_note(trial_notes->step, what);
+}
+
+std::string run_trial(const std::function<void()>& work) {
+  void* const memory = ::mmap(nullptr, sizeof(Notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail("no memory for a process");
+  trial_notes = new (memory) Notes{};
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) run_child(work);
+  int status = 0;
+  const int error = child < 0 ? errno : 0;
+  if (child > 0)
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  std::string result = error != 0 ? "" : ending_of(status, *trial_notes);
+  trial_notes = nullptr;
+  ::munmap(memory, sizeof(Notes));
+  if (error != 0) fail("cannot start a process: ", std::strerror(error));
+  return result;
+}
+
+SignalStack::SignalStack() {
+  stack_t before = {};
+  // Sanitizers have one of their own.
+  if (::sigaltstack(nullptr, &before) != 0 || (before.ss_flags & SS_DISABLE) == 0) return;
+  memory_ = std::make_unique<std::byte[]>(signal_stack_bytes());
+  stack_t own = {};
+  own.ss_sp = memory_.get();
+  own.ss_size = signal_stack_bytes();
+  ::sigaltstack(&own, nullptr);
+}
+
+SignalStack::~SignalStack() {
+  if (memory_ == nullptr) return;
+  stack_t none = {};
+  none.ss_flags = SS_DISABLE;
+  ::sigaltstack(&none, nullptr);
+}
+
+CrashNote::CrashNote(const std::string& what, int limit_seconds) {
+  const std::string begin = "miniqat bench: " + what + ": ";
+  begin_text.set(begin);
+  crash_text.set(begin + "crashed\n");
+  hang_text.set(concat(begin, "did not end within ", counted(limit_seconds, "second"), "\n"));
+  struct sigaction action = {};
+  action.sa_sigaction = tell_crash;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_SIGINFO | SA_ONSTACK);
+  thread_local const SignalStack stack;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+  exit_text.set(begin + "ended the process\n");
+  [[maybe_unused]] static const bool watches_exits = std::atexit(tell_exit) == 0 && ::at_quick_exit(tell_exit) == 0;
+  is_noted = true;
+  ::alarm(static_cast<unsigned>(limit_seconds));
+}
+
+CrashNote::~CrashNote() {
+  is_noted = false;
+  ::alarm(0);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+}
+
+}  // namespace miniqat::bench

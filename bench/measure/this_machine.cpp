@@ -1,0 +1,129 @@
+#include "bench/measure/this_machine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "core/cpu_name.h"
+#include "core/cpu_quota.h"
+#include "core/error.h"
+#include "core/kernels/instruction_set.h"
+#include "core/parallel.h"
+#include "core/text/json.h"
+
+namespace miniqat::bench {
+namespace {
+
+/// By the C library, which on some processors adds up the last caches of all groups of cores.
+std::vector<Cache> caches_of_library() {
+  std::vector<Cache> caches;
+  const long sizes[] = {::sysconf(_SC_LEVEL1_DCACHE_SIZE), ::sysconf(_SC_LEVEL2_CACHE_SIZE),
+                        ::sysconf(_SC_LEVEL3_CACHE_SIZE)};
+  for (int level = 1; level <= 3; ++level)
+    if (sizes[level - 1] > 0) caches.push_back({level, sizes[level - 1]});
+  return caches;
+}
+
+/// The first word of a file; "" if there is none.
+std::string word_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+std::int64_t memory_of_machine() {
+  const std::int64_t pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? pages * page : 0;
+}
+
+}  // namespace
+
+std::vector<Cache> data_caches(const std::filesystem::path& folder) {
+  std::vector<Cache> caches;
+  for (int index = 0;; ++index) {
+    const std::filesystem::path cache = folder / concat("index", index);
+    // "32K", "320M".
+    const std::string size = word_of(cache / "size"), level = word_of(cache / "level");
+    if (size.empty() || level.empty()) break;
+    if (word_of(cache / "type") == "Instruction") continue;
+    const int shift = size.back() == 'M' ? 20 : size.back() == 'K' ? 10 : 0;
+    if (const std::int64_t bytes = std::atoll(size.c_str()) << shift; bytes > 0)
+      caches.push_back({std::atoi(level.c_str()), bytes});
+  }
+  if (caches.empty()) return caches_of_library();
+  std::ranges::sort(caches, {}, &Cache::level);
+  return caches;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  return bytes >= 1 << 20 ? concat(bytes >> 20, " MiB") : concat(bytes >> 10, " KiB");
+}
+
+Machine this_machine() {
+  const dnnl_version_t* onednn = dnnl_version();
+  Machine machine{.cpu = cpu_name(),
+                  .cores = available_cores(),
+                  .cpu_quota = miniqat::cpu_quota(),
+                  .instruction_set = std::string(name_of(instruction_set())),
+                  .onednn = concat(onednn->major, ".", onednn->minor, ".", onednn->patch),
+                  .threads = thread_count(),
+                  .caches = data_caches(),
+                  .memory_bytes = memory_of_machine()};
+  if (double load = 0; getloadavg(&load, 1) == 1) machine.load = load;
+  return machine;
+}
+
+std::string Machine::text() const {
+  char load_text[64] = "load unknown";
+  if (load >= 0) std::snprintf(load_text, sizeof load_text, "load %.2f%s", load, quiet() ? "" : " (not quiet)");
+  std::string cache_text;
+  for (const Cache& cache : caches) cache_text += concat(", L", cache.level, " ", bytes_text(cache.bytes));
+  char quota_text[64] = "";
+  if (cpu_quota) std::snprintf(quota_text, sizeof quota_text, " with a quota of %.1f", *cpu_quota);
+  return concat(cpu, ", ", cores, " cores", quota_text, ", ", instruction_set, cache_text, ", oneDNN ", onednn, "; ",
+                load_text, "\n");
+}
+
+nlohmann::ordered_json Machine::json() const {
+  nlohmann::ordered_json sizes = nlohmann::ordered_json::array();
+  for (const Cache& cache : caches) sizes.push_back({{"level", cache.level}, {"bytes", cache.bytes}});
+  const nlohmann::ordered_json quota = cpu_quota ? nlohmann::ordered_json(*cpu_quota) : nlohmann::ordered_json(nullptr);
+  return {{"cpu", cpu},       {"cores", cores},     {"cpu_quota", quota}, {"instruction_set", instruction_set},
+          {"onednn", onednn}, {"threads", threads}, {"caches", sizes},    {"memory_bytes", memory_bytes},
+          {"load", load},     {"quiet", quiet()}};
+}
+
+nlohmann::ordered_json build_json() {
+  const std::time_t now = std::time(nullptr);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+#if defined(__clang__)
+  constexpr const char* kCompiler = "clang " __clang_version__;
+#else
+  constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+  return {{"version", MINIQAT_VERSION},
+          {"commit", commit_of_build()},
+          {"date", date},
+          {"compiler", kCompiler},
+          {"flags", MINIQAT_COMPILER_FLAGS}};
+}
+
+std::string version_text(const std::string& version, const std::string& commit) {
+  return commit.empty() ? version : concat(version, " (", commit, ")");
+}
+
+std::string build_text() {
+  const nlohmann::ordered_json build = build_json();
+  const auto text = [&](const char* key) { return build[key].get<std::string>(); };
+  return concat("miniqat ", version_text(text("version"), text("commit")), ", ", text("date"), ", ", text("compiler"),
+                "\n");
+}
+
+}  // namespace miniqat::bench

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace miniqat::bench {
+
+/// A cache for data.
+struct Cache {
+  int level = 1;
+  std::int64_t bytes = 0;
+};
+
+/// Those of the first core, smallest first, as Linux describes them in `folder`; else as the C library knows them.
+std::vector<Cache> data_caches(const std::filesystem::path& folder = "/sys/devices/system/cpu/cpu0/cache");
+
+/// The conditions of a measurement beside the command line.
+struct Machine {
+  std::string cpu;
+  int cores = 0;
+  /// Of the cgroups, in cores (core/cpu_quota.h).
+  std::optional<double> cpu_quota;
+  /// Of our own loops, MINIQAT_MAX_ISA considered.
+  std::string instruction_set;
+  std::string onednn;
+  int threads = 0;
+  /// Of one core or of several together; smallest first.
+  std::vector<Cache> caches;
+  /// 0 where the system does not say.
+  std::int64_t memory_bytes = 0;
+  /// Processes that ran or wanted to, the mean of the last minute; negative where the system does not say.
+  double load = -1;
+
+  /// Others want the cores, too, or somebody just did.
+  bool quiet() const { return load <= 0.5; }
+  std::int64_t last_cache_bytes() const { return caches.empty() ? 0 : caches.back().bytes; }
+  std::string text() const;
+  nlohmann::ordered_json json() const;
+};
+
+/// "48 KiB", "320 MiB".
+std::string bytes_text(std::int64_t bytes);
+
+Machine this_machine();
+
+/// `git describe --always --dirty` of the sources when they were built: "907277a-dirty". Empty outside of git.
+std::string_view commit_of_build();
+
+/// The beginning of every JSON file of `bench`: "version" of miniqat, "commit", "date" (UTC), "compiler"
+/// with its "flags".
+nlohmann::ordered_json build_json();
+
+/// "0.1 (907277a)"; without a commit, "0.1".
+std::string version_text(const std::string& version, const std::string& commit);
+
+/// "miniqat 0.1 (907277a), 2026-11-24T08:00:00Z, g++ 12.2.0", a line.
+std::string build_text();
+
+}  // namespace miniqat::bench
