@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/measure/this_machine.h"
-#include "bench/results/bench_file.h"
+#include "bench/results/result_file.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"

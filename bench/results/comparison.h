@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/measure/rounds.h"
-#include "bench/results/bench_file.h"
+#include "bench/results/result_file.h"
 
 namespace miniqat::bench {
 

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <span>
 
-#include "bench/results/bench_file.h"
 #include "bench/results/comparison.h"
+#include "bench/results/result_file.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/display/text_table.h"
 #include "core/error.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "bench/bench_steps.h"
-#include "bench/results/bench_file.h"
+#include "bench/results/result_file.h"
+#include "bench/training_steps.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/interrupt.h"
 #include "core/error.h"

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/bench_steps.h"
 #include "bench/kernel_bench.h"
+#include "bench/training_steps.h"
 #include "core/text/json.h"
 
 namespace miniqat::bench {

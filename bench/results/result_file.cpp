@@ -1,4 +1,4 @@
-#include "bench/results/bench_file.h"
+#include "bench/results/result_file.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,12 @@
 // Rows of the JSON as CSV.
 
+#include "bench/results/result_file.h"
+
 #include <gtest/gtest.h>
 
-#include "bench/results/bench_file.h"
 #include "core/text/json.h"
 
-namespace miniqat::bench::bench_file_test {
+namespace miniqat::bench::result_file_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -41,4 +42,4 @@ TEST(BenchCsv, ObjectsBecomeColumns) {
 }
 
 }  // namespace
-}  // namespace miniqat::bench::bench_file_test
+}  // namespace miniqat::bench::result_file_test

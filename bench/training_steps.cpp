@@ -1,4 +1,4 @@
-#include "bench/bench_steps.h"
+#include "bench/training_steps.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
