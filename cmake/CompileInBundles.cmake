@@ -1,7 +1,7 @@
 set(MINIQAT_BUNDLE 10 CACHE STRING "How many source files are compiled at once: more for a whole build, fewer for changes")
 
 # Headers that bring the op interface (core/graph/op.h) with them.
-set(MINIQAT_OP_HEADERS "core/graph/(op|op_interfaces|fusion)|core/engine/(plan/plan|plan/plan_[^r].*|training_plan|sweep|sharded_steps|step_observer)|\
+set(MINIQAT_OP_HEADERS "core/graph/(op|op_interfaces)|core/engine/(plan/plan|plan/passes|training_plan|sweep|sharded_steps)|\
 layers/chain/(chain|chain_fusion)|layers/(convolution|unary|view)_op|bench/judge/exact_.*|tests/core/observer_op|tests/layers/op_runner|\
 tests/quantize/quantizer_steps")
 

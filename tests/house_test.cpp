@@ -29,7 +29,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"core/graph", {"core", "core/text", "core/graph"}},
     {"core/kernels", {"core", "core/text", "core/kernels"}},
     {"core/engine", {"core/"}},
-    {"core/engine/plan", {"core", "core/graph", "core/kernels", "core/engine", "core/engine/plan"}},
+    {"core/engine/plan", {"core", "core/graph", "core/engine/plan"}},
     {"layers", {"core", "core/graph", "core/kernels", "layers/"}},
     {"layers/chain", {"core/", "layers", "layers/chain", "layers/kernels"}},
     {"layers/kernels", {"core", "core/kernels", "layers/kernels"}},

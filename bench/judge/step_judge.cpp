@@ -8,7 +8,7 @@
 #include <set>
 
 #include "bench/judge/exact_step.h"
-#include "core/engine/step_observer.h"
+#include "core/engine/sweep.h"
 #include "core/error.h"
 #include "core/shape.h"
 

@@ -8,7 +8,6 @@
 #include "core/engine/sharded_steps.h"
 #include "core/engine/sweep.h"
 #include "core/engine/training_plan.h"
-#include "core/engine/variances.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/guarded_memory.h"

@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/delays.h"
 #include "core/engine/optimizer.h"
 #include "core/engine/plan/plan_request.h"
-#include "core/engine/shard_options.h"
+#include "core/engine/shard_exchange.h"
 #include "core/error.h"
 #include "core/graph/graph.h"
 #include "core/safetensors.h"

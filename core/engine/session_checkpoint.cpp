@@ -3,7 +3,6 @@
 
 #include "core/engine/session.h"
 #include "core/engine/training_plan.h"
-#include "core/engine/variances.h"
 #include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"

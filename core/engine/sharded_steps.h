@@ -12,7 +12,7 @@
 #include "core/engine/gradient_tree.h"
 #include "core/engine/lanes.h"
 #include "core/engine/plan/plan.h"
-#include "core/engine/shard_options.h"
+#include "core/engine/shard_exchange.h"
 #include "core/engine/sweep.h"
 
 namespace miniqat {

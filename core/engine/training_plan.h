@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/engine/delays.h"
 #include "core/engine/plan/plan.h"
+#include "core/engine/plan/plan_request.h"
 
 namespace miniqat {
 

@@ -1,11 +1,79 @@
 #include "core/graph/op.h"
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
+#include "core/text/quote.h"
 
 namespace miniqat {
+namespace {
+
+/// What rounding may leave of a variance of 0.
+constexpr double kRounding = 1e-9;
+
+/// The op that takes the node as a variance; null for none.
+const Node* reader_as_variance(const Node& variable) {
+  for (const Use& use : variable.uses()) {
+    const auto* takes = as<TakesVariances>(use.node->op());
+    if (takes != nullptr && std::ranges::count(takes->variance_inputs(), use.input) > 0) return use.node;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 void Op::backward(const BackwardContext&) const { fail(type(), " has no gradient"); }
 
 void Op::reference_backward(const BackwardContext&) const { fail(type(), " has no gradient"); }
+
+std::vector<TensorSpec> saved_by(const Op& op, std::span<const TensorSpec> inputs) {
+  const auto* saves = as<SavesForBackward>(op);
+  return saves != nullptr ? saves->saved(inputs) : std::vector<TensorSpec>{};
+}
+
+std::vector<OpState> state_of(const Op& op) {
+  const auto* keeps = as<KeepsState>(op);
+  return keeps != nullptr ? keeps->state() : std::vector<OpState>{};
+}
+
+std::string state_name(const Node& node, const OpState& state) { return node.name() + "/" + state.name; }
+
+std::vector<std::int64_t> delays_of(const Op& op) {
+  const auto* changes = as<ChangesLater>(op);
+  return changes != nullptr ? changes->delays() : std::vector<std::int64_t>{};
+}
+
+std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase) {
+  const auto* packs = as<PacksOutput>(op);
+  return packs != nullptr ? packs->packed_output(inputs, phase) : std::nullopt;
+}
+
+std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs) {
+  const auto* layer = as<MultipliesAndAdds>(op);
+  return layer != nullptr ? layer->multiply_adds(inputs) : 0;
+}
+
+std::vector<int> inputs_without_gradient(const Op& op) { return op.traits().no_gradient; }
+
+void require_variance(const Graph& graph, const std::string& variable, const Tensor& value, const std::string& source) {
+  const Node* node = graph.find(variable);
+  const Node* reader = node == nullptr ? nullptr : reader_as_variance(*node);
+  if (reader == nullptr || value.elements() == 0) return;
+  double least = 0;
+  with_float_type(value, [&]<class T>(T) { least = *std::ranges::min_element(value.values<T>()); });
+  if (least < -kRounding)
+    fail(source, source.empty() ? "" : ": ", "variable ", quote(variable), " holds ", least, ", and ",
+         describe(*reader), " takes it as a variance, which cannot be negative");
+}
+
+void run_reference(const Op& op, const Tensor& x, Tensor& y) {
+  ForwardContext context;
+  context.inputs = {&x};
+  context.outputs = {&y};
+  op.reference_forward(context);
+}
 
 }  // namespace miniqat

@@ -12,6 +12,7 @@
 
 namespace miniqat {
 
+class Graph;
 class Node;
 class Op;
 struct Phase;
@@ -33,6 +34,11 @@ std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorS
 std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs);
 /// OpTraits::no_gradient.
 std::vector<int> inputs_without_gradient(const Op& op);
+
+/// Throws Error naming the variable, its value and the op, after `source` (a file; "" for none), if an op takes this
+/// variable as a variance (TakesVariances) and a number of `value` is below 0: its root would be NaN, and with it all
+/// that comes behind.
+void require_variance(const Graph& graph, const std::string& variable, const Tensor& value, const std::string& source);
 
 /// Runs the reference loops of an op with one input and one output: x and y are both float32 or both float64.
 void run_reference(const Op& op, const Tensor& x, Tensor& y);

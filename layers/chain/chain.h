@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/fusion.h"
 #include "core/graph/op_interfaces.h"
 #include "layers/chain/chain_batch_norm.h"
 #include "layers/chain/chain_quantizer.h"

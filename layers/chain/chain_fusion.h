@@ -3,7 +3,6 @@
 #include <optional>
 #include <variant>
 
-#include "core/graph/fusion.h"
 #include "core/graph/op_interfaces.h"
 #include "layers/batch_norm.h"
 #include "layers/chain/chain_quantizer.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/engine/delays.h"
+#include "core/engine/plan/plan_request.h"
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/non_finite.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/engine/lanes.h"
-#include "core/engine/shard_options.h"
+#include "core/engine/shard_exchange.h"
 #include "training/evaluate/evaluator.h"
 
 namespace miniqat::training {

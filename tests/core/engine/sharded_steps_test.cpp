@@ -8,7 +8,7 @@
 
 #include "core/engine/profile.h"
 #include "core/engine/session.h"
-#include "core/engine/step_observer.h"
+#include "core/engine/sweep.h"
 #include "core/random.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"

@@ -1,4 +1,3 @@
-#include "core/engine/variances.h"
 
 #include <gtest/gtest.h>
 

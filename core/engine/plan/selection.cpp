@@ -1,12 +1,8 @@
-#include "core/engine/plan/plan_selection.h"
-
 #include <algorithm>
-#include <map>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/engine/plan/plan_fusion.h"
+#include "core/engine/plan/passes.h"
 #include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
@@ -23,7 +19,7 @@ class Selector {
     if (request.gradients_of) asked_for_.insert(request.gradients_of->node);
   }
 
-  std::vector<SelectedNode> select() {
+  SelectedNodes select() {
     std::unordered_set<const Node*> roots = asked_for_;
     const std::unordered_set<const Node*> without_shortcuts = above(roots);
     if (request_.backend == Backend::kFast) {
@@ -34,13 +30,12 @@ class Selector {
         if (changes_variables(selected(*node))) roots.insert(node);
     }
     const std::unordered_set<const Node*> needed = above(roots);
-    std::vector<SelectedNode> nodes;
+    SelectedNodes nodes;
     for (const Node* node : order_) {
       if (!needed.contains(node)) continue;
       check_run(*node);
       nodes.push_back(selected(*node));
     }
-    if (request_.backend == Backend::kFast) nodes = fuse_nodes(std::move(nodes), request_);
     return nodes;
   }
 
@@ -106,7 +101,96 @@ class Selector {
   const std::vector<Node*> order_;
   std::unordered_map<const Node*, std::size_t> position_;
   std::unordered_set<const Node*> asked_for_;
+  /// By (node, input).
   std::map<std::pair<const Node*, int>, Output> rewired_;
+};
+
+class Fuser final : public FusionScope {
+ public:
+  Fuser(SelectedNodes nodes, const PlanRequest& request) : request_(request), nodes_(std::move(nodes)) {
+    for (const SelectedNode& selected : nodes_) {
+      by_node_[selected.node] = &selected;
+      for (std::size_t k = 0; k < selected.inputs.size(); ++k)
+        readers_[key_of(selected.inputs[k])].push_back({const_cast<Node*>(selected.node), static_cast<int>(k)});
+    }
+    for (const Output& fetch : request.fetches) kept_.insert(key_of(fetch));
+    if (request.gradients_of) kept_.insert(key_of(*request.gradients_of));
+  }
+
+  SelectedNodes fuse() {
+    std::unordered_map<const Node*, SelectedNode> by_last;
+    for (const SelectedNode& selected : nodes_) {
+      if (taken_.contains(selected.node)) continue;
+      const auto* fuses = as<FusesWithNext>(*selected.op);
+      if (fuses == nullptr) continue;
+      std::optional<Fusion> fusion = fuses->fuse(*selected.node, *this);
+      if (!fusion) continue;
+      taken_.insert(fusion->nodes.begin(), fusion->nodes.end());
+      const Node* last = fusion->nodes.back();
+      by_last.emplace(last, fused(std::move(*fusion)));
+    }
+    SelectedNodes result;
+    for (SelectedNode& selected : nodes_) {
+      if (const auto found = by_last.find(selected.node); found != by_last.end())
+        result.push_back(std::move(found->second));
+      else if (!taken_.contains(selected.node))
+        result.push_back(std::move(selected));
+    }
+    return in_order(std::move(result));
+  }
+
+  std::span<const Output> inputs(const Node& node) const override { return by_node_.at(&node)->inputs; }
+
+  const Node* only_reader(Output output) const override {
+    const auto found = readers_.find(key_of(output));
+    if (found == readers_.end() || found->second.size() != 1 || kept_.contains(key_of(output))) return nullptr;
+    const Use& use = found->second.front();
+    return use.input <= 1 && !taken_.contains(use.node) ? use.node : nullptr;
+  }
+
+  bool is_read(Output output) const override {
+    return readers_.contains(key_of(output)) || kept_.contains(key_of(output));
+  }
+
+  bool differentiates() const override { return request_.gradients_of.has_value(); }
+
+ private:
+  /// Producers first again: of a fused op others may take what one of its first nodes gave.
+  static SelectedNodes in_order(SelectedNodes nodes) {
+    std::unordered_map<const Node*, std::size_t> producer;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      for (const Output& output : nodes[i].outputs) producer[output.node] = i;
+    SelectedNodes result;
+    std::vector<bool> visited(nodes.size(), false);
+    const auto visit = [&](const auto& self, std::size_t i) -> void {
+      if (visited[i]) return;
+      visited[i] = true;
+      for (const Output& input : nodes[i].inputs) self(self, producer.at(input.node));
+      result.push_back(std::move(nodes[i]));
+    };
+    for (std::size_t i = 0; i < visited.size(); ++i) visit(visit, i);
+    return result;
+  }
+
+  SelectedNode fused(Fusion fusion) const {
+    SelectedNode selected{.node = fusion.named_after,
+                          .op = fusion.op.get(),
+                          .traits = fusion.op->traits(),
+                          .inputs = std::move(fusion.inputs),
+                          .outputs = std::move(fusion.outputs),
+                          .members = std::move(fusion.nodes),
+                          .member_inputs = {},
+                          .fused = std::move(fusion.op)};
+    for (const Node* member : selected.members) selected.member_inputs.push_back(by_node_.at(member)->inputs);
+    return selected;
+  }
+
+  const PlanRequest& request_;
+  SelectedNodes nodes_;
+  std::unordered_map<const Node*, const SelectedNode*> by_node_;
+  std::map<TensorKey, std::vector<Use>> readers_;
+  std::set<TensorKey> kept_;
+  std::unordered_set<const Node*> taken_;
 };
 
 void check_request(const Graph& graph, const PlanRequest& request) {
@@ -141,11 +225,14 @@ std::vector<int> SelectedNode::updated_inputs(const Phase& phase) const {
   return updated;
 }
 
-Phase phase_of(const PlanRequest& request) { return {request.training, request.quantization_step}; }
-
-std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request) {
+SelectedNodes select_nodes(const Graph& graph, const PlanRequest& request) {
   check_request(graph, request);
   return Selector(graph, request).select();
+}
+
+SelectedNodes fuse_nodes(SelectedNodes nodes, const PlanRequest& request) {
+  if (request.backend != Backend::kFast) return nodes;
+  return Fuser(std::move(nodes), request).fuse();
 }
 
 }  // namespace miniqat

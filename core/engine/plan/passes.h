@@ -1,0 +1,115 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/arena.h"
+#include "core/engine/plan/plan.h"
+#include "core/graph/graph.h"
+#include "core/graph/op.h"
+
+// The passes of compile_plan, in their order. Each takes what earlier ones returned, and returns a value of its own.
+// Steps are numbered: node i of n runs forward in step i and backward in step 2n-1-i; step 2n is behind all of them.
+
+namespace miniqat {
+
+/// Output `second` of a node.
+using TensorKey = std::pair<const Node*, int>;
+inline TensorKey key_of(const Output& output) { return {output.node, output.index}; }
+
+/// A node that a request needs, or several that run as one.
+struct SelectedNode {
+  /// Of several, the one that names the whole.
+  const Node* node = nullptr;
+  /// The node's own, or the fused one.
+  const Op* op = nullptr;
+  OpTraits traits;
+  /// Its inputs: the node's own, or those that a shortcut puts in their place.
+  std::vector<Output> inputs;
+  std::vector<Output> outputs;
+  /// All nodes that run here, producers first: more than one where they are fused.
+  std::vector<const Node*> members;
+  /// What each of them takes.
+  std::vector<std::vector<Output>> member_inputs;
+  /// Owns a fused op.
+  std::shared_ptr<const Op> fused;
+
+  std::vector<TensorSpec> input_specs() const;
+  /// The inputs that a run in this phase updates through this node.
+  std::vector<int> updated_inputs(const Phase& phase) const;
+};
+using SelectedNodes = std::vector<SelectedNode>;
+
+Phase phase_of(const PlanRequest& request);
+/// In the request's precision.
+TensorSpec planned(const TensorSpec& spec, const PlanRequest& request);
+inline int backward_step(const SelectedNodes& nodes, int i) { return 2 * static_cast<int>(nodes.size()) - 1 - i; }
+inline int end_step(const SelectedNodes& nodes) { return 2 * static_cast<int>(nodes.size()); }
+
+/// The nodes that the request's fetches and gradient need, producers first. On the fast backend shortcuts are taken,
+/// which spares the nodes that then nobody needs (a node that updates variables runs all the same). Throws Error for a
+/// request that compile_plan refuses, and for a shortcut that would take a tensor which does not come earlier.
+SelectedNodes select_nodes(const Graph& graph, const PlanRequest& request);
+
+/// On the fast backend puts every fusion that an op offers (FusesWithNext) in the place of its nodes, producers first
+/// again.
+SelectedNodes fuse_nodes(SelectedNodes nodes, const PlanRequest& request);
+
+/// Where the gradient of a request flows.
+struct GradientFlow {
+  /// By position in the selected nodes: the gradient reaches one of its outputs and somebody wants it at one of its
+  /// inputs.
+  std::vector<bool> runs_backward;
+  /// The tensors that have a gradient.
+  std::set<TensorKey> reached;
+  /// (node, input): where backward has to compute one.
+  std::set<std::pair<int, int>> inputs;
+};
+
+GradientFlow gradient_flow(const SelectedNodes& nodes, const PlanRequest& request);
+
+/// When a tensor of the graph is needed.
+struct TensorLife {
+  static constexpr int kNever = -1;
+
+  /// A node, a fetch or the gradient's start takes it.
+  bool is_read = false;
+  /// The last steps that read it (the one that makes it, if none does), and the first one backward.
+  int last_read = 0;
+  int last_forward_read = 0;
+  int first_backward_read = kNever;
+  /// Between its last use in forward and its first in backward it is kept in PacksOutput's form, and its memory serves
+  /// others.
+  bool is_packed = false;
+};
+using TensorLives = std::map<TensorKey, TensorLife>;
+
+/// Of all outputs of the nodes. Packed are large ones that rest between forward and backward, and that their op can
+/// pack. (In training only: there a NaN makes the whole tensor NaN, of which nothing is lost. Bytes have no NaN.)
+TensorLives tensor_lives(const SelectedNodes& nodes, const GradientFlow& flow, const PlanRequest& request);
+
+/// Which tensors share a stretch of memory. Stretches go by their place in `stretches`.
+struct Placement {
+  /// The stretch of tensors that the session binds, of constants, and of views of either: it is not the plan's.
+  static constexpr int kBound = -1;
+
+  /// All outputs but those that forward leaves out.
+  std::map<TensorKey, int> values;
+  /// Of packed tensors: where they are for backward.
+  std::map<TensorKey, int> unpacked;
+  std::map<TensorKey, int> gradients;
+  /// By (node, input): a further part of a gradient, to be added to it.
+  std::map<std::pair<int, int>, int> gradient_parts;
+  /// By node: what it saves for backward, and the packed form of its output 0.
+  std::map<int, std::vector<int>> saved;
+  std::map<int, int> packed;
+  std::vector<Lifetime> stretches;
+};
+
+Placement place_tensors(const SelectedNodes& nodes, const GradientFlow& flow, const TensorLives& lives,
+                        const PlanRequest& request);
+
+}  // namespace miniqat

@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/engine/plan/passes.h"
+#include "core/graph/op_interfaces.h"
+
+namespace miniqat {
+namespace {
+
+/// Walks through the steps in their order: whether a tensor may share a stretch depends on who else lives there by
+/// then.
+class Placer {
+ public:
+  Placer(const SelectedNodes& nodes, const GradientFlow& flow, const TensorLives& lives, const PlanRequest& request)
+      : nodes_(nodes), flow_(flow), lives_(lives), request_(request) {
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      for (const Output& output : nodes[i].outputs) producer_[output.node] = static_cast<int>(i);
+  }
+
+  Placement place() {
+    for (const SelectedNode& selected : nodes_)
+      if (const TensorLife& life = lives_.at(key_of(selected.outputs[0])); life.is_packed)
+        placed_.unpacked[key_of(selected.outputs[0])] =
+            new_stretch(bytes_of(selected.outputs[0]), life.first_backward_read, life.last_read);
+    const int count = static_cast<int>(nodes_.size());
+    for (int i = 0; i < count; ++i) place_forward(i);
+    if (flow_.reached.empty()) return std::move(placed_);
+    own_gradient(*request_.gradients_of, count);
+    for (int i = count - 1; i >= 0; --i)
+      if (flow_.runs_backward[i]) place_backward(i);
+    return std::move(placed_);
+  }
+
+ private:
+  bool fast() const { return request_.backend == Backend::kFast; }
+  std::size_t bytes_of(const Output& output) const { return planned(output.spec(), request_).bytes(); }
+  int value(const Output& output) const { return placed_.values.at(key_of(output)); }
+  int last_step(int stretch) const { return placed_.stretches[stretch].last; }
+
+  int new_stretch(std::size_t bytes, int first, int last) {
+    placed_.stretches.push_back({bytes, first, last});
+    return static_cast<int>(placed_.stretches.size()) - 1;
+  }
+
+  int shared(int stretch, int last) {
+    placed_.stretches[stretch].last = std::max(placed_.stretches[stretch].last, last);
+    return stretch;
+  }
+
+  void place_forward(int i) {
+    const SelectedNode& selected = nodes_[i];
+    if (selected.node->inputs().empty()) {
+      placed_.values[key_of(selected.outputs[0])] = Placement::kBound;
+      return;
+    }
+    for (std::size_t k = 0; k < selected.outputs.size(); ++k)
+      if (!is_left_out(selected, static_cast<int>(k)))
+        placed_.values[key_of(selected.outputs[k])] = place_output(i, static_cast<int>(k));
+    if (fast() && flow_.runs_backward[i])
+      for (const TensorSpec& spec : saved_by(*selected.op, selected.input_specs()))
+        placed_.saved[i].push_back(new_stretch(spec.bytes(), i, backward_step(nodes_, i)));
+    if (const TensorLife& life = lives_.at(key_of(selected.outputs[0])); life.is_packed) {
+      const TensorSpec spec = *packed_output_of(*selected.op, selected.input_specs(), phase_of(request_));
+      placed_.packed[i] = new_stretch(spec.bytes(), i, life.first_backward_read);
+    }
+  }
+
+  /// An output that forward can do without, and nobody reads.
+  bool is_left_out(const SelectedNode& selected, int k) const {
+    const std::vector<int>& optional = selected.traits.optional_outputs;
+    return fast() && std::ranges::find(optional, k) != optional.end() &&
+           !lives_.at(key_of(selected.outputs[k])).is_read;
+  }
+
+  int place_output(int i, int k) {
+    const auto& [traits, inputs, outputs] = std::tie(nodes_[i].traits, nodes_[i].inputs, nodes_[i].outputs);
+    const TensorLife& life = lives_.at(key_of(outputs[k]));
+    const int last = life.is_packed ? life.last_forward_read : life.last_read;
+    if (k == 0 && fast() && traits.view)
+      return value(inputs[0]) == Placement::kBound ? Placement::kBound : shared(value(inputs[0]), last);
+    if (k == 0 && fast() && traits.forward_in_place && may_overwrite_input(i)) return shared(value(inputs[0]), last);
+    return new_stretch(bytes_of(outputs[k]), i, last);
+  }
+
+  /// Node i is the last to read what its input 0 lives in, and reads it through no other shape.
+  bool may_overwrite_input(int i) const {
+    const std::vector<Output>& inputs = nodes_[i].inputs;
+    const int stretch = value(inputs[0]);
+    if (stretch == Placement::kBound || last_step(stretch) > i || bytes_of(inputs[0]) != bytes_of(nodes_[i].outputs[0]))
+      return false;
+    return std::ranges::all_of(inputs,
+                               [&](const Output& other) { return other == inputs[0] || value(other) != stretch; });
+  }
+
+  void place_backward(int i) {
+    const std::vector<Output>& inputs = nodes_[i].inputs;
+    const int now = backward_step(nodes_, i);
+    for (int k = 0; k < static_cast<int>(inputs.size()); ++k) {
+      if (!flow_.inputs.contains({i, k})) continue;
+      if (placed_.gradients.contains(key_of(inputs[k])))
+        placed_.gradient_parts[{i, k}] = new_stretch(bytes_of(inputs[k]), now, fast() ? now : end_step(nodes_));
+      else if (k == 0 && may_overwrite_output_gradient(i))
+        share_gradient(inputs[k], placed_.gradients.at(key_of(nodes_[i].outputs[0])));
+      else if (may_write_gradient_over_input(i, k))
+        share_gradient(inputs[k], value_in_backward(inputs[k]));
+      else
+        own_gradient(inputs[k], now);
+    }
+  }
+
+  void own_gradient(const Output& output, int first) {
+    placed_.gradients[key_of(output)] = new_stretch(bytes_of(output), first, last_step_of_gradient(output));
+  }
+
+  void share_gradient(const Output& output, int stretch) {
+    placed_.gradients[key_of(output)] = shared(stretch, last_step_of_gradient(output));
+  }
+
+  int last_step_of_gradient(const Output& output) const {
+    const int i = producer_.at(output.node);
+    const std::vector<Output>& targets = request_.gradient_targets;
+    const bool is_target = std::ranges::find(targets, output) != targets.end();
+    return !fast() || is_target || !flow_.runs_backward[i] ? end_step(nodes_) : backward_step(nodes_, i);
+  }
+
+  bool may_overwrite_output_gradient(int i) const {
+    const auto& [traits, inputs, outputs] = std::tie(nodes_[i].traits, nodes_[i].inputs, nodes_[i].outputs);
+    if (!fast() || !(traits.view || traits.backward_in_place) || !flow_.reached.contains(key_of(outputs[0])))
+      return false;
+    return bytes_of(outputs[0]) == bytes_of(inputs[0]) &&
+           last_step(placed_.gradients.at(key_of(outputs[0]))) <= backward_step(nodes_, i);
+  }
+
+  bool may_write_gradient_over_input(int i, int k) const {
+    if (!fast() || k != nodes_[i].traits.gradient_over_input) return false;
+    const std::vector<Output>& inputs = nodes_[i].inputs;
+    const int stretch = value_in_backward(inputs[k]);
+    return stretch != Placement::kBound && last_step(stretch) <= backward_step(nodes_, i) &&
+           std::ranges::count(inputs, stretch, [&](const Output& input) { return value_in_backward(input); }) == 1;
+  }
+
+  int value_in_backward(const Output& output) const {
+    const auto found = placed_.unpacked.find(key_of(output));
+    return found != placed_.unpacked.end() ? found->second : value(output);
+  }
+
+  const SelectedNodes& nodes_;
+  const GradientFlow& flow_;
+  const TensorLives& lives_;
+  const PlanRequest& request_;
+  /// The position of the node that makes a tensor.
+  std::unordered_map<const Node*, int> producer_;
+  Placement placed_;
+};
+
+}  // namespace
+
+Placement place_tensors(const SelectedNodes& nodes, const GradientFlow& flow, const TensorLives& lives,
+                        const PlanRequest& request) {
+  return Placer(nodes, flow, lives, request).place();
+}
+
+}  // namespace miniqat
