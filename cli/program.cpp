@@ -236,6 +236,20 @@ void show_decoding(ProgressLine& line, std::int64_t done, std::int64_t all) {
     line.clear();
 }
 
+/// Tells on a line of the terminal of pictures that are decoded.
+class DecodingLine {
+ public:
+  DecodingLine() {
+    datasets::tell_of_decoding([this](std::int64_t done, std::int64_t all) { show_decoding(line_, done, all); });
+  }
+  ~DecodingLine() { datasets::tell_of_decoding({}); }
+  DecodingLine(const DecodingLine&) = delete;
+  DecodingLine& operator=(const DecodingLine&) = delete;
+
+ private:
+  ProgressLine line_{stderr};
+};
+
 int run_program(int argc, char** argv) {
   // One around everything that the program does in this thread, so that no run has to set it up again.
   const ComputeScope computing;
@@ -243,8 +257,7 @@ int run_program(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   layers::register_ops();
   quantize::register_ops();
-  ProgressLine decoding(stderr);
-  datasets::tell_of_decoding([&](std::int64_t done, std::int64_t all) { show_decoding(decoding, done, all); });
+  const DecodingLine decoding;
   CLI::App program("Trains quantized networks: define a graph, rewrite it for quantization, train, evaluate.",
                    "miniqat");
   add_commands(program);

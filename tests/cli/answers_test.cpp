@@ -29,10 +29,10 @@ class AnswersTest : public ::testing::Test {
     write_tiny_digits(*place_, "digits", 64, kPictures);
     place_->write("tiny.json", tiny_classifier());
     const auto train = [](const Arguments& more) {
-      Arguments line = {
-          "train", "--model",   "tiny.json", "--dataset",    "mnist", "--data-dir",          "digits", "--steps",
-          "60",    "--threads", "1",         "--validation", "8",     "--validation-method", "stride"};
-      line.insert(line.end(), more.begin(), more.end());
+      const Arguments line =
+          "train --model tiny.json --dataset mnist --data-dir digits --steps 60 --threads 1 --validation 8 "
+          "--validation-method stride" +
+          more;
       expect_success(program(line));
     };
     train({"--float", "--out", "float"});
@@ -43,9 +43,7 @@ class AnswersTest : public ::testing::Test {
   static Outcome program(const Arguments& line) { return miniqat(line, place_->path()); }
   static Json json(Arguments line) {
     line.insert(line.end(), {"--json", "--threads", "1"});
-    const Outcome outcome = program(line);
-    expect_success(outcome);
-    return Json::parse(outcome.out);
+    return Json::parse(expect_success(program(line)).out);
   }
 
   static TempDir* place_;
@@ -57,7 +55,7 @@ TEST_F(AnswersTest, EvalAndPredictSayTheSame) {
   for (int i = 0; i < kPictures; ++i) all.push_back(std::to_string(i));
   for (const Arguments& how : std::vector<Arguments>{{"float"}, {"run"}, {"run", "--integer"}}) {
     SCOPED_TRACE(::testing::PrintToString(how));
-    Arguments eval = {"eval"}, predict = {"predict"};
+    Arguments eval = "eval", predict = {"predict"};
     eval.insert(eval.end(), how.begin(), how.end());
     predict.insert(predict.end(), how.begin(), how.end());
     eval.insert(eval.end(), {"--by-class", "--wrong"});
@@ -88,14 +86,12 @@ TEST_F(AnswersTest, EvalAndPredictSayTheSame) {
 }
 
 TEST_F(AnswersTest, EvalShowsThemInTables) {
-  const Outcome both = program({"eval", "run", "--by-class", "--wrong", "--threads", "1"});
-  expect_success(both);
-  for (const char* part : {" W4A4 on mnist (test): accuracy ", "\nlabel  accuracy  pictures   0", " wrong pictures\n",
-                           "\nindex  label  predicted   score\n"})
-    EXPECT_NE(both.out.find(part), std::string::npos) << part << " in\n" << both.out;
+  const Outcome both = expect_success(program("eval run --by-class --wrong --threads 1"));
+  expect_text(both.out, {" W4A4 on mnist (test): accuracy ", "\nlabel  accuracy  pictures   0", " wrong pictures\n",
+                         "\nindex  label  predicted   score\n"});
   const Json plain = json({"eval", "run"});
   for (const char* key : {"classes", "confusion", "wrong"}) EXPECT_FALSE(plain.contains(key)) << key;
-  expect_success(program({"export", "run", "--out", "run.miniqat"}));
+  expect_success(program("export run --out run.miniqat"));
   const Json of_run = json({"eval", "run", "--integer", "--by-class", "--wrong"}),
              of_file = json({"eval", "--model", "run.miniqat", "--dataset", "mnist", "--data-dir", "digits",
                              "--by-class", "--wrong"});
@@ -103,8 +99,7 @@ TEST_F(AnswersTest, EvalShowsThemInTables) {
 }
 
 TEST_F(AnswersTest, PredictPrintsALineForEachPicture) {
-  const Outcome outcome = program({"predict", "run", "7", "0", "7", "--threads", "1", "--top", "2"});
-  expect_success(outcome);
+  const Outcome outcome = expect_success(program("predict run 7 0 7 --threads 1 --top 2"));
   const std::string head = "picture  label  class  score   next\n";
   ASSERT_TRUE(outcome.out.starts_with(head)) << outcome.out;
   const Json asked = json({"predict", "--run", "run", "7"})["pictures"];
@@ -138,14 +133,13 @@ TEST_F(AnswersTest, RunTakesARunAndPicturesOfADataSet) {
   ASSERT_EQ(logits.shape(), (Shape{4, 10}));
   for (int row = 0; row < 4; ++row)
     EXPECT_EQ(Json(scores_of(logits, row)), asked[std::min(row, 2)]["scores"]) << "the last picture is repeated";
-  const Outcome noted = program({"run", "run", "--index", "228", "--threads", "1", "--out", "out.safetensors"});
+  const Outcome noted = program("run run --index 228 --threads 1 --out out.safetensors");
   EXPECT_EQ(noted.status, 0);
   EXPECT_EQ(noted.err, "note: 2 pictures up to the end of the data; the rest of the batch of 4 repeats the last one\n");
   EXPECT_TRUE(noted.out.starts_with("wrote out.safetensors: ")) << noted.out;
-  EXPECT_NE(noted.out.find(" [4,10]\n"), std::string::npos) << noted.out;
-  EXPECT_EQ(program({"run", "run", "--index", "226", "--threads", "1", "--out", "out.safetensors"}).err, "");
-  const Arguments graph = {"--graph", "run/eval_graph.json", "--checkpoint", "run",        "--index",
-                           "227",     "--dataset",           "mnist",        "--data-dir", "digits"};
+  expect_text(noted.out, {" [4,10]\n"});
+  EXPECT_EQ(program("run run --index 226 --threads 1 --out out.safetensors").err, "");
+  const Arguments graph = "--graph run/eval_graph.json --checkpoint run --index 227 --dataset mnist --data-dir digits";
   EXPECT_EQ(bytes_of_logits(compute(graph)), bytes_of_logits(compute({"run", "--index", "227"})))
       << "the graph's outputs";
   Arguments fetched = graph;
@@ -160,28 +154,14 @@ TEST_F(AnswersTest, RunTakesARunAndPicturesOfADataSet) {
 }
 
 TEST_F(AnswersTest, RunRefusesPicturesThatDoNotFit) {
-  const auto refuses = [](const Arguments& words, int status, const std::vector<std::string>& parts) {
-    Arguments line = {"run", "--out", "never.safetensors"};
-    line.insert(line.end(), words.begin(), words.end());
-    expect_error(program(line), status, parts);
-  };
-  refuses({"run", "--graph", "tiny.json"}, 2, {"give one of --run and --graph"});
-  refuses({"--fetch", "x"}, 2, {"give one of --run and --graph"});
-  refuses({"run", "--dataset", "mnist"}, 2, {"--dataset goes with --index"});
-  refuses({"run", "--split", "train"}, 2, {"--split goes with --index"});
-  refuses({"--graph", "tiny.json", "--index", "0", "--fetch", "pool1"}, 2, {"--index needs a run or --dataset"});
-  refuses({"--graph", "tiny.json", "--index", "0", "--dataset", "mnits", "--fetch", "pool1"}, 2, {"mnits"});
-  refuses({"--graph", "tiny.json", "--index", "0", "--dataset", "synthetic", "--fetch", "pool1"}, 1,
-          {"tiny.json: the input is [4,8,8,1]", "[28,28,1]"});
-  refuses({"run", "--index", "230"}, 2, {"there is no picture 230"});
-  refuses({"run", "--index", "-1"}, 2, {"--index"});
+  expect_error(program("run --graph tiny.json --index 0 --dataset synthetic --fetch pool1 --out never.safetensors"), 1,
+               {"tiny.json: the input is [4,8,8,1]", "[28,28,1]"});
 }
 
 TEST_F(AnswersTest, InspectShowsTheGridsThatAreExported) {
-  const Outcome shown = program({"inspect", "run"});
-  expect_success(shown);
-  EXPECT_NE(shown.out.find("\nquantizer "), std::string::npos) << shown.out;
-  expect_success(program({"export", "run", "--out", "run.json"}));
+  const Outcome shown = expect_success(program("inspect run"));
+  expect_text(shown.out, {"\nquantizer "});
+  expect_success(program("export run --out run.json"));
   int checked = 0;
   const Json exported = Json::parse(bytes_of(place_->path() / "run.json"));
   for (const Json& tensor : exported["tensors"]) {
@@ -196,8 +176,8 @@ TEST_F(AnswersTest, InspectShowsTheGridsThatAreExported) {
     }
   }
   EXPECT_GE(checked, 2);
-  EXPECT_EQ(program({"inspect", "float"}).out.find("\nquantizer "), std::string::npos);
-  EXPECT_EQ(program({"inspect", "run/train_graph.json"}).out.find("\nquantizer "), std::string::npos);
+  EXPECT_EQ(program("inspect float").out.find("\nquantizer "), std::string::npos);
+  EXPECT_EQ(program("inspect run/train_graph.json").out.find("\nquantizer "), std::string::npos);
 }
 
 /// The last line about an accuracy has the ranges of the checkpoint, which is of the same step.
@@ -225,28 +205,19 @@ TEST_F(AnswersTest, MetricsHoldTheRanges) {
 
 TEST_F(AnswersTest, PredictRefusesWhatIsNoPicture) {
   const auto refuses = [](const Arguments& words, int status, const std::vector<std::string>& parts) {
-    Arguments line = {"predict"};
-    line.insert(line.end(), words.begin(), words.end());
-    expect_error(program(line), status, parts);
+    expect_error(program("predict" + words), status, parts);
   };
-  refuses({}, 2, {"--run is required"});
-  refuses({"run"}, 2, {"no picture is given"});
-  refuses({"run", "cat.gif"}, 2, {R"("cat.gif" is neither the number of a picture)"});
-  refuses({"run", "1.5"}, 2, {"1.5"});
-  refuses({"run", "230"}, 2, {"mnist", "there is no picture 230, only 0 to 229"});
-  refuses({"run", "8", "--split", "validation"}, 2, {"only 0 to 7"});
-  refuses({"nowhere", "1"}, 1, {"nowhere holds no run"});
-  expect_success(program({"export", "run", "--out", "refused.miniqat"}));
-  refuses({"refused.miniqat", "1"}, 1, {"refused.miniqat is a file, not the directory of a run", "--model"});
-  expect_error(program({"eval", "refused.miniqat"}), 1, {"takes such a model as --model"});
+  refuses("run 8 --split validation", 2, {"only 0 to 7"});
+  refuses("nowhere 1", 1, {"nowhere holds no run"});
+  expect_success(program("export run --out refused.miniqat"));
+  refuses("refused.miniqat 1", 1, {"refused.miniqat is a file, not the directory of a run", "--model"});
+  expect_error(program("eval refused.miniqat"), 1, {"takes such a model as --model"});
   place_->write("net.onnx", "");
   expect_error(
-      program({"eval", "net.onnx"}), 1,
+      program("eval net.onnx"), 1,
       {"an ONNX model goes with --model (train, quantize, calibrate, sensitivity), or alone (import, inspect)"});
-  expect_error(program({"eval", "--model", "net.onnx", "--dataset", "synthetic"}), 2,
-               {"net.onnx is an ONNX model", "calibrate --model"});
-  refuses({"float", "1", "--integer"}, 1, {"float network"});
-  refuses({"run", "1", "--dataset", "synthetic"}, 1, {"[4,8,8,1]", "[28,28,1]"});
+  refuses("float 1 --integer", 1, {"float network"});
+  refuses("run 1 --dataset synthetic", 1, {"[4,8,8,1]", "[28,28,1]"});
 }
 
 }  // namespace

@@ -48,19 +48,13 @@ class BatchNormAloneTest : public TinyTaskTest {
     place_.write("preact.json", graph_to_json(preactivated()));
   }
 
-  static Arguments with(Arguments line, const Arguments& more) {
-    line.insert(line.end(), more.begin(), more.end());
-    return line;
-  }
   Outcome train_it(const std::string& out, const Arguments& more) const {
-    return train(out, with({"--model", "preact.json", "--schedule", "constant"}, more));
+    return train(out, "--model preact.json --schedule constant" + more);
   }
   /// The weights are symmetric, as TensorFlow Lite takes them beside factors that differ between channels.
   void expect_integers(const std::string& run) const {
-    const Outcome verified = program({"verify", "--run", run, "--no-runtimes", "--threads", "1"});
-    expect_success(verified);
-    for (const char* line : {"block/first/BatchNorm DepthwiseConv2d", "pooled/BatchNorm      DepthwiseConv2d"})
-      EXPECT_NE(verified.out.find(line), std::string::npos) << verified.out;
+    expect_text(expect_success(program({"verify", "--run", run, "--no-runtimes", "--threads", "1"})).out,
+                {"block/first/BatchNorm DepthwiseConv2d", "pooled/BatchNorm      DepthwiseConv2d"});
     for (const char* format : {"c", "html", "json", "miniqat", "onnx", "tflite"})
       expect_success(program({"export", "--run", run, "--format", format, "--out", run + "_exported." + format}));
   }
@@ -69,10 +63,10 @@ class BatchNormAloneTest : public TinyTaskTest {
 TEST_F(BatchNormAloneTest, TrainsResumesAndBecomesIntegers) {
   for (const std::string fold : {"tf", "single", "late"}) {
     SCOPED_TRACE(fold);
-    const Arguments flags = {"--bn-fold",     fold, "--per-channel",     "--symmetric-weights",
-                             "--quant-delay", "3",  "--freeze-bn-delay", "9"};
+    const Arguments flags =
+        "--per-channel --symmetric-weights --quant-delay 3 --freeze-bn-delay 9" + Arguments{"--bn-fold", fold};
     expect_success(train_it(fold + "_whole", flags));
-    expect_success(train_it(fold, with(flags, {"--stop-at", "8"})));
+    expect_success(train_it(fold, flags + "--stop-at 8"));
     expect_success(resume(fold));
     EXPECT_EQ(files_of(path(fold)), files_of(path(fold + "_whole")));
     expect_integers(fold);
@@ -81,36 +75,32 @@ TEST_F(BatchNormAloneTest, TrainsResumesAndBecomesIntegers) {
 
 TEST_F(BatchNormAloneTest, IsCalibratedWithEverything) {
   expect_success(train_it("float", {"--float", "--steps", "40"}));
-  const Outcome outcome =
-      program({"calibrate", "--run", "float", "--out", "calibrated", "--threads", "1", "--weight-bits", "4",
-               "--per-channel", "--symmetric-weights", "--equalize", "--rounding", "adaptive", "--bias-correction"});
-  expect_success(outcome);
+  const Outcome outcome = expect_success(program(
+      "calibrate --run float --out calibrated --threads 1 --weight-bits 4 --per-channel --symmetric-weights --equalize "
+      "--rounding adaptive --bias-correction"));
   EXPECT_EQ(outcome.out.find("will not become integers"), std::string::npos) << outcome.out;
   expect_integers("calibrated");
-  expect_success(program({"export", "--run", "float", "--format", "onnx-float", "--out", "float.onnx"}));
+  expect_success(program("export --run float --format onnx-float --out float.onnx"));
 }
 
 TEST_F(BatchNormAloneTest, IsEstimatedAgain) {
   expect_success(train_it("run", {"--symmetric-weights"}));
-  const Outcome outcome = program({"reestimate", "--run", "run", "--batches", "3", "--threads", "1"});
-  expect_success(outcome);
-  EXPECT_NE(outcome.out.find("4 batch norms, 3 batches"), std::string::npos) << outcome.out;
+  expect_text(expect_success(program("reestimate --run run --batches 3 --threads 1")).out,
+              {"4 batch norms, 3 batches"});
   expect_integers("run");
 }
 
 TEST_F(BatchNormAloneTest, TheReportSaysWhereEachIsQuantized) {
-  const Outcome outcome = program({"rewrite", "--graph", "preact.json", "--report", "--strict", "--out", "qat.json"});
-  expect_success(outcome);
+  const Outcome outcome = expect_success(program("rewrite --graph preact.json --report --strict --out qat.json"));
   const std::string line = "; in evaluation a product and a sum for each channel, quantized ";
-  for (const std::string& text :
-       {"block/first/BatchNorm  not folded  [Conv2D \"stem/Conv2D\"] is read by [Add \"block/Add\"] as well" + line +
-            "after block/first/Relu\n",
-        "block/a/BatchNorm      folded      into block/a/Conv2D_Fold\n" + std::string(),
-        "last/BatchNorm         not folded  its input comes from [Add \"block/Add\"], not from a layer" + line +
-            "after last/Relu\n",
-        "pooled/BatchNorm       not folded  its input comes from [MaxPool \"pool\"], not from a layer" + line +
-            "by pooled/BatchNorm/activation_BatchNorm_quant\n"})
-    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  expect_text(outcome.out,
+              {"block/first/BatchNorm  not folded  [Conv2D \"stem/Conv2D\"] is read by [Add \"block/Add\"] as well" +
+                   line + "after block/first/Relu\n",
+               "block/a/BatchNorm      folded      into block/a/Conv2D_Fold\n" + std::string(),
+               "last/BatchNorm         not folded  its input comes from [Add \"block/Add\"], not from a layer" + line +
+                   "after last/Relu\n",
+               "pooled/BatchNorm       not folded  its input comes from [MaxPool \"pool\"], not from a layer" + line +
+                   "by pooled/BatchNorm/activation_BatchNorm_quant\n"});
 }
 
 }  // namespace

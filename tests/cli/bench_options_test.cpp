@@ -14,13 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-class BenchOptionsTest : public ::testing::Test {
+class BenchOptionsTest : public ProgramTest {
  protected:
-  Outcome bench(const Arguments& more) const {
-    Arguments line = {"bench", "--quick"};
-    line.insert(line.end(), more.begin(), more.end());
-    return miniqat(line, place_.path());
-  }
+  Outcome bench(const Arguments& more) const { return program("bench --quick" + more); }
   Json measured(Arguments more) const {
     more.insert(more.end(), {"--json", "--elements", "1000"});
     const Outcome outcome = bench(more);
@@ -32,14 +28,12 @@ class BenchOptionsTest : public ::testing::Test {
     const std::string root = MINIQAT_SOURCE_DIR;
     const std::string command = std::string(MINIQAT_CXX_COMPILER) + " -x c -std=c99 -pedantic -Wall -Wextra -Werror " +
                                 "-O2 -ffp-contract=off -shared -fPIC " + flags + " -I " + root + "/bench/kernels '" +
-                                source + "' -lm -o '" + (place_.path() / library).string() + "'";
+                                source + "' -lm -o '" + (path(library)).string() + "'";
     return std::system(command.c_str()) == 0;
   }
   bool compile_text(const std::string& text, const std::string& library) const {
     return compile(place_.write("plugin.c", "#include \"fake_quant_plugin.h\"\n" + text).string(), library);
   }
-
-  TempDir place_;
 };
 
 TEST_F(BenchOptionsTest, KernelsBitsChannelsAndThreadsAreChosen) {
@@ -61,27 +55,25 @@ TEST_F(BenchOptionsTest, KernelsBitsChannelsAndThreadsAreChosen) {
 }
 
 TEST_F(BenchOptionsTest, RepeatedChoicesAreMeasuredOnce) {
-  const Outcome outcome = bench({"--kernel", "forward,plain_loop,forward,plain_loop", "--bits", "8,8", "--per-channel",
-                                 "--elements", "1000,1000", "--threads", "1,1", "--out", "own.json"});
+  const Outcome outcome = bench(
+      "--kernel forward,plain_loop,forward,plain_loop --bits 8,8 --per-channel --elements 1000,1000 --threads 1,1 "
+      "--out own.json");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   // Also memcpy and read.
-  EXPECT_EQ(Json::parse(bytes_of(place_.path() / "own.json"))["kernels"].size(), 4u);
-  expect_success(miniqat({"bench", "--compare", "own.json", "own.json"}, place_.path()));
+  EXPECT_EQ(Json::parse(bytes_of(path("own.json")))["kernels"].size(), 4u);
+  expect_success(program("bench --compare own.json own.json"));
 }
 
 TEST_F(BenchOptionsTest, HelpListsAllCases) {
-  const Outcome help = miniqat({"bench", "--help"});
-  expect_success(help);
-  for (const char* name : {"forward", "forward_in_place", "forward_mask", "observe_forward", "backward",
-                           "backward_learned", "memcpy", "plain_loop"})
-    EXPECT_NE(help.out.find(name), std::string::npos) << name;
-  EXPECT_NE(miniqat({"--help"}).out.find("own, openmp or alone"), std::string::npos);
+  const Outcome help = expect_success(miniqat("bench --help"));
+  expect_text(help.out, {"forward", "forward_in_place", "forward_mask", "observe_forward", "backward",
+                         "backward_learned", "memcpy", "plain_loop"});
+  expect_text(miniqat("--help").out, {"own, openmp or alone"});
   // One operation a line.
   for (const char* name : {"forward", "backward_learned", "memcpy"})
-    EXPECT_NE(help.out.find(std::string("  ") + name + ": "), std::string::npos) << help.out;
-  const Outcome completion = miniqat({"completion", "zsh"});
-  expect_success(completion);
-  EXPECT_NE(completion.out.find(" forward: y = fake_quantize(x) "), std::string::npos) << "one line";
+    expect_text(help.out, {std::string("  ") + name + ": "});
+  EXPECT_NE(expect_success(miniqat("completion zsh")).out.find(" forward: y = fake_quantize(x) "), std::string::npos)
+      << "one line";
 }
 
 TEST_F(BenchOptionsTest, ThePluginOfTheRepositoryIsMeasured) {
@@ -102,9 +94,9 @@ TEST_F(BenchOptionsTest, TheIntrinsicsOfThePageAreMeasured) {
   const std::string path = MINIQAT_SOURCE_DIR "/bench/kernels/avx2_loop.c", source = bytes_of(path);
   const std::string page = bytes_of(MINIQAT_SOURCE_DIR "/docs/own-kernel.md");
   const std::size_t begin = source.find("__attribute__"), end = source.find("\n}\n", begin);
-  EXPECT_NE(page.find("```c\n" + source.substr(begin, end + 3 - begin) + "```"), std::string::npos);
+  expect_text(page, {"```c\n" + source.substr(begin, end + 3 - begin) + "```"});
   ASSERT_TRUE(compile(path, "avx2.so"));
-  const Outcome outcome = bench({"--plugin", "avx2.so", "--elements", "1000", "--threads", "1"});
+  const Outcome outcome = bench("--plugin avx2.so --elements 1000 --threads 1");
   const bool is_refused = outcome.err.find("this processor cannot run it") != std::string::npos;
   EXPECT_TRUE(outcome.status == 0 || is_refused) << outcome.err;
   EXPECT_TRUE(outcome.out.find(" avx2_loop_in_c\n") != std::string::npos || is_refused) << outcome.out;
@@ -119,14 +111,13 @@ TEST_F(BenchOptionsTest, WrongPluginsAreRefused) {
       "const fake_quant_plugin* miniqat_fake_quant_plugin(void) {\n"
       "  static const fake_quant_plugin plugin = {VERSION, 1, kernels};\n  return &plugin;\n}\n";
   ASSERT_TRUE(compile_text("#define VERSION 1\n" + past, "past.so"));
-  const Outcome outcome = bench({"--plugin", "past.so"});
+  const Outcome outcome = bench("--plugin past.so");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.err.find("kernel past: forward, 2 bits, 1 channel, 0 elements: "), std::string::npos)
-      << outcome.err;
+  expect_text(outcome.err, {"kernel past: forward, 2 bits, 1 channel, 0 elements: "});
   ASSERT_TRUE(compile_text("#define VERSION 7\n" + past, "version.so"));
-  expect_error(bench({"--plugin", "version.so"}), 2, {"version.so", "version 7", "version 1"});
+  expect_error(bench("--plugin version.so"), 2, {"version.so", "version 7", "version 1"});
   ASSERT_TRUE(compile_text("int nothing;\n", "nothing.so"));
-  expect_error(bench({"--plugin", "nothing.so"}), 2, {"nothing.so", "miniqat_fake_quant_plugin"});
+  expect_error(bench("--plugin nothing.so"), 2, {"nothing.so", "miniqat_fake_quant_plugin"});
 }
 
 /// A kernel in C that is right, with a line behind its loop.
@@ -150,8 +141,7 @@ std::string kernel_with(const std::string& line) {
 
 TEST_F(BenchOptionsTest, KernelsOfOneNameStandBesideEachOther) {
   const auto kernels = [&](const Arguments& more) {
-    Arguments line = {"--threads", "1", "--per-channel"};
-    line.insert(line.end(), more.begin(), more.end());
+    const Arguments line = "--threads 1 --per-channel" + more;
     std::set<std::string> by;
     const Json result = measured(line);
     for (const Json& row : result["kernels"])
@@ -166,8 +156,8 @@ TEST_F(BenchOptionsTest, KernelsOfOneNameStandBesideEachOther) {
   EXPECT_EQ(kernels({"--plugin", "new.so", "--kernel", "plain_loop"}),
             (Names{"miniqat", "plain_loop", "plain_loop@new"}));
   ASSERT_TRUE(compile_text(kernel_with(""), "a.so") && compile_text(kernel_with(""), "b.so"));
-  std::filesystem::create_directory(place_.path() / "old");
-  std::filesystem::copy(place_.path() / "a.so", place_.path() / "old/a.so");
+  std::filesystem::create_directory(path("old"));
+  std::filesystem::copy(path("a.so"), path("old/a.so"));
   EXPECT_EQ(kernels({"--plugin", "a.so,b.so"}), (Names{"miniqat", "late@a", "late@b"}));
   EXPECT_EQ(kernels({"--plugin", "a.so,b.so", "--kernel", "late@b"}), (Names{"miniqat", "late@b"}));
   EXPECT_EQ(kernels({"--plugin", "a.so,old/a.so"}), (Names{"miniqat", "late@a.so", "late@old/a.so"}));
@@ -175,23 +165,19 @@ TEST_F(BenchOptionsTest, KernelsOfOneNameStandBesideEachOther) {
 
 TEST_F(BenchOptionsTest, AKernelThatCrashesLaterIsNamed) {
   ASSERT_TRUE(compile_text(kernel_with("if (n > 90000 && ++calls > 0) raise(SIGSEGV);"), "late.so"));
-  const Outcome outcome = bench({"--plugin", "late.so", "--elements", "100000", "--threads", "1"});
+  const Outcome outcome = bench("--plugin late.so --elements 100000 --threads 1");
   EXPECT_NE(outcome.status, 0);
-  EXPECT_NE(outcome.err.find("kernel late: forward per tensor, 8 bits, 100000 elements, 1 thread: crashed\n"),
-            std::string::npos)
-      << outcome.err;
+  expect_text(outcome.err, {"kernel late: forward per tensor, 8 bits, 100000 elements, 1 thread: crashed\n"});
 }
 
 TEST_F(BenchOptionsTest, AKernelMustStayRightWhileItIsTimed) {
-  const Arguments line = {"--plugin", "late.so", "--elements", "1000", "--threads", "1", "--kernel", "forward"};
+  const Arguments line = "--plugin late.so --elements 1000 --threads 1 --kernel forward";
   ASSERT_TRUE(compile_text(kernel_with("if (n == 1000 && ++calls > 3) raise(SIGSEGV);"), "late.so"));
-  EXPECT_NE(bench(line).err.find("1000 elements, 1 thread, while it was timed: crashed\n"), std::string::npos)
-      << bench(line).err;
+  expect_text(bench(line).err, {"1000 elements, 1 thread, while it was timed: crashed\n"});
   ASSERT_TRUE(compile_text(kernel_with("if (n == 1000 && ++calls > 3) y[7] += 1;"), "late.so"));
   const Outcome outcome = bench(line);
   EXPECT_EQ(outcome.status, 1);
-  for (const char* part : {"kernel late: forward per tensor", " rounds: element 7 of 1000: expected "})
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  expect_text(outcome.err, {"kernel late: forward per tensor", " rounds: element 7 of 1000: expected "});
   EXPECT_EQ(outcome.out.find("late\n"), std::string::npos) << outcome.out;
 }
 
@@ -200,10 +186,8 @@ TEST_F(BenchOptionsTest, ALargeTensorIsGuarded) {
     ASSERT_TRUE(compile_text(kernel_with(line), "late.so"));
     const Outcome outcome = bench({"--plugin", "late.so", "--elements", elements, "--threads", "1"});
     EXPECT_NE(outcome.status, 0);
-    EXPECT_NE(outcome.err.find("kernel late: forward per tensor, 8 bits, " + elements +
-                               " elements, 1 thread: " + fault + "\n"),
-              std::string::npos)
-        << outcome.err;
+    expect_text(outcome.err,
+                {"kernel late: forward per tensor, 8 bits, " + elements + " elements, 1 thread: " + fault + "\n"});
   };
   // The whole last vector, which ends before the page.
   expect_fault("if (n > 90000) for (int64_t i = n; i % 8 != 0; ++i) y[i] = 0;", "100001",
@@ -216,22 +200,19 @@ TEST_F(BenchOptionsTest, ALargeTensorIsGuarded) {
 
 TEST_F(BenchOptionsTest, WhatWasMeasuredBeforeACrashIsKept) {
   ASSERT_TRUE(compile_text(kernel_with("if (n > 90000) raise(SIGSEGV);"), "late.so"));
-  EXPECT_NE(bench({"--plugin", "late.so", "--elements", "1000,100000", "--threads", "1", "--out", "own.json"}).status,
-            0);
-  const Json result = Json::parse(bytes_of(place_.path() / "own.json"));
+  EXPECT_NE(bench("--plugin late.so --elements 1000,100000 --threads 1 --out own.json").status, 0);
+  const Json result = Json::parse(bytes_of(path("own.json")));
   EXPECT_EQ(result["unfinished"], true);
   EXPECT_EQ(result["kernels"].back()["elements"], 1000);
-  const Outcome outcome = miniqat({"bench", "--compare", "own.json", "own.json"}, place_.path());
-  expect_success(outcome);
-  EXPECT_NE(outcome.out.find(", unfinished\n"), std::string::npos) << outcome.out;
+  expect_text(expect_success(program("bench --compare own.json own.json")).out, {", unfinished\n"});
 }
 
 TEST_F(BenchOptionsTest, CrashesOutsideOfTheCheckAreNamed) {
   const auto expect_fault = [&](const std::string& text, const std::string& fault) {
     ASSERT_TRUE(compile_text("#include <stdlib.h>\n" + text, "late.so"));
-    const Outcome outcome = bench({"--plugin", "late.so", "--elements", "200000", "--threads", "2"});
+    const Outcome outcome = bench("--plugin late.so --elements 200000 --threads 2");
     EXPECT_NE(outcome.status, 0);
-    EXPECT_NE(outcome.err.find(fault), std::string::npos) << outcome.err;
+    expect_text(outcome.err, {fault});
   };
   std::string text = kernel_with("");
   text.insert(text.rfind("  static const fake_quant_plugin"), "  abort();\n");
@@ -267,9 +248,9 @@ TEST_F(BenchOptionsTest, AMaskThatNobodyReadsIsTold) {
   const std::string name = ".forward = forward";
   text.replace(text.find(name), name.size(), ".forward_mask = with_mask");
   ASSERT_TRUE(compile_text(text, "late.so"));
-  const Outcome outcome = bench({"--plugin", "late.so", "--elements", "1000", "--threads", "1"});
+  const Outcome outcome = bench("--plugin late.so --elements 1000 --threads 1");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("the mask of forward_mask by late is not checked"), std::string::npos) << outcome.err;
+  expect_text(outcome.err, {"the mask of forward_mask by late is not checked"});
 }
 
 TEST_F(BenchOptionsTest, KernelsOfOneOperationHaveColoursOfTheirOwn) {
@@ -277,20 +258,18 @@ TEST_F(BenchOptionsTest, KernelsOfOneOperationHaveColoursOfTheirOwn) {
     const Outcome outcome =
         bench({"--kernel", kernels, "--elements", "1000,4000", "--threads", "1", "--plot", "p.svg"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return bytes_of(place_.path() / "p.svg");
+    return bytes_of(path("p.svg"));
   };
-  EXPECT_NE(drawn("forward,plain_loop").find("class=\"line c3\""), std::string::npos);
+  expect_text(drawn("forward,plain_loop"), {"class=\"line c3\""});
   const std::string two = drawn("forward,forward_in_place,plain_loop");
   EXPECT_EQ(two.find("class=\"line c4\""), std::string::npos);
 }
 
 TEST_F(BenchOptionsTest, APlotIsDrawn) {
-  const Outcome outcome =
-      bench({"--kernel", "forward", "--elements", "1000,4000", "--threads", "1", "--plot", "p.svg"});
+  const Outcome outcome = bench("--kernel forward --elements 1000,4000 --threads 1 --plot p.svg");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  const std::string svg = bytes_of(place_.path() / "p.svg");
-  for (const char* part : {"<svg", "per channel (64), 8 bits", ">memcpy<", "</svg>"})
-    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  const std::string svg = bytes_of(path("p.svg"));
+  expect_text(svg, {"<svg", "per channel (64), 8 bits", ">memcpy<", "</svg>"});
 }
 
 /// A file of `bench` with one case by `kernel`, whose rounds lie around `seconds`.
@@ -320,20 +299,16 @@ TEST_F(BenchOptionsTest, FilesAreCompared) {
   with_commit["flags"] = "-O3";
   place_.write("a.json", with_commit.dump());
   place_.write("b.json", bench_json("new", 0.5e-3));
-  const Outcome outcome = miniqat({"bench", "--compare", "a.json", "b.json"}, place_.path());
-  expect_success(outcome);
-  for (const char* part : {"forward, per tensor, 8 bits, 10 elements, 1 thread", "old -> new", "2.000", "B faster",
-                           "1 cases: B faster in 1", "A  a.json: 0.1 (1234abc-dirty), 2026-01-01",
-                           "B  b.json: 0.1, 2026", "Flags of the compiler differ:\nA  -O3\nB  unknown\n"})
-    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in " << outcome.out;
+  const Outcome outcome = expect_success(program("bench --compare a.json b.json"));
+  expect_text(outcome.out, {"forward, per tensor, 8 bits, 10 elements, 1 thread", "old -> new", "2.000", "B faster",
+                            "1 cases: B faster in 1", "A  a.json: 0.1 (1234abc-dirty), 2026-01-01",
+                            "B  b.json: 0.1, 2026", "Flags of the compiler differ:\nA  -O3\nB  unknown\n"});
 }
 
 TEST_F(BenchOptionsTest, AComparisonIsJsonOrAStatus) {
   place_.write("a.json", bench_json("k", 1e-3));
   place_.write("b.json", bench_json("k", 2e-3));
-  const Outcome outcome = miniqat({"bench", "--compare", "a.json", "b.json", "--json"}, place_.path());
-  expect_success(outcome);
-  const Json json = Json::parse(outcome.out);
+  const Json json = Json::parse(expect_success(program("bench --compare a.json b.json --json")).out);
   EXPECT_EQ(json["a"]["file"], "a.json");
   ASSERT_EQ(json["cases"].size(), 1u);
   EXPECT_EQ(json["cases"][0]["case"], "forward, per tensor, 8 bits, 10 elements, 1 thread");
@@ -345,18 +320,17 @@ TEST_F(BenchOptionsTest, AComparisonIsJsonOrAStatus) {
        std::map<std::string, int>{{"bits", 8}, {"channels", 1}, {"elements", 10}, {"threads", 1}})
     EXPECT_EQ(json["cases"][0][key], value) << key;
   EXPECT_EQ(json["a"]["machine"]["cpu"], "m");
-  const Outcome slower = miniqat({"bench", "--compare", "a.json", "b.json", "--fail-if-slower"}, place_.path());
+  const Outcome slower = program("bench --compare a.json b.json --fail-if-slower");
   EXPECT_EQ(slower.status, 1);
-  EXPECT_NE(slower.err.find("b.json is slower than a.json in 1 case\n"), std::string::npos) << slower.err;
-  EXPECT_NE(slower.out.find("B slower"), std::string::npos) << slower.out;
-  expect_success(miniqat({"bench", "--compare", "b.json", "a.json", "--fail-if-slower"}, place_.path()));
+  expect_text(slower.err, {"b.json is slower than a.json in 1 case\n"});
+  expect_text(slower.out, {"B slower"});
+  expect_success(program("bench --compare b.json a.json --fail-if-slower"));
 }
 
 TEST_F(BenchOptionsTest, WhatBenchWroteCanBeCompared) {
-  bench({"--kernel", "forward", "--elements", "1000", "--threads", "1", "--out", "own.json"});
-  const Outcome outcome = miniqat({"bench", "--compare", "own.json", "own.json"}, place_.path());
-  expect_success(outcome);
-  EXPECT_NE(outcome.out.find("faster in 0, slower in 0"), std::string::npos) << outcome.out;
+  bench("--kernel forward --elements 1000 --threads 1 --out own.json");
+  const Outcome outcome = expect_success(program("bench --compare own.json own.json"));
+  expect_text(outcome.out, {"faster in 0, slower in 0"});
   EXPECT_EQ(outcome.out.find("differ:"), std::string::npos) << outcome.out;
 }
 
@@ -364,7 +338,7 @@ TEST_F(BenchOptionsTest, MalformedFilesAreNamed) {
   place_.write("good.json", bench_json("k", 1));
   const auto refuses = [&](const std::string& text, const std::vector<std::string>& parts) {
     place_.write("bad.json", text);
-    expect_error(miniqat({"bench", "--compare", "good.json", "bad.json"}, place_.path()), 1, parts);
+    expect_error(program("bench --compare good.json bad.json"), 1, parts);
   };
   refuses("{", {"bad.json", "line 1"});
   refuses("[]", {"bad.json", "object"});
@@ -383,7 +357,7 @@ TEST_F(BenchOptionsTest, MalformedFilesAreNamed) {
   refuses(json.dump(), {"kernels[1]", "twice"});
   json["kernels"][0].erase("rounds");
   refuses(json.dump(), {"kernels[0]", "has no \"rounds\""});
-  expect_error(miniqat({"bench", "--compare", "good.json", "none.json"}, place_.path()), 1, {"none.json"});
+  expect_error(program("bench --compare good.json none.json"), 1, {"none.json"});
 }
 
 }  // namespace

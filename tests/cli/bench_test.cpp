@@ -27,15 +27,15 @@ int processes_of(const std::filesystem::path& folder) {
   return count;
 }
 
-class BenchTest : public ::testing::Test {
+class BenchTest : public ProgramTest {
  protected:
   /// stderr may say that the machine is not quiet, and nothing else.
   Outcome bench(const Arguments& more) const {
-    Arguments line = {"bench", "--quick", "--threads", "1"};
+    Arguments line = "bench --quick --threads 1";
     if (more.front() != "--kernels-only") line.insert(line.end(), {"--batch-size", "2"});
     if (more.front() != "--steps-only") line.insert(line.end(), {"--elements", "640,1000"});
     line.insert(line.end(), more.begin(), more.end());
-    Outcome outcome = miniqat(line, place_.path());
+    Outcome outcome = program(line);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_TRUE(outcome.err.empty() || outcome.err.find("not quiet") != std::string::npos) << outcome.err;
     return outcome;
@@ -47,13 +47,11 @@ class BenchTest : public ::testing::Test {
     EXPECT_LE(quartiles[0], row[ratio]) << row;
     EXPECT_GE(quartiles[1], row[ratio]) << row;
   }
-  Json json() const { return Json::parse(bytes_of(place_.path() / "b.json")); }
-
-  TempDir place_;
+  Json json() const { return Json::parse(bytes_of(path("b.json"))); }
 };
 
 TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
-  const Outcome outcome = bench({"--kernels-only", "--out", "b.json"});
+  const Outcome outcome = bench("--kernels-only --out b.json");
   const Json result = json();
   EXPECT_FALSE(result.contains("steps"));
   std::set<std::string> rows;
@@ -65,7 +63,7 @@ TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
     expect_around(row, "of_memcpy");
     expect_around(row, "seconds");
     EXPECT_GE(row["rounds"].size(), 3u);
-    EXPECT_NE(outcome.out.find("\n" + row["kernel"].get<std::string>() + " "), std::string::npos) << outcome.out;
+    expect_text(outcome.out, {"\n" + row["kernel"].get<std::string>() + " "});
   }
   std::set<std::string> expected;
   for (const char* size : {"/640", "/1000"}) {
@@ -76,14 +74,14 @@ TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
       for (const char* layout : {"/per tensor", "/per channel"}) expected.insert(std::string(kernel) + layout + size);
   }
   EXPECT_EQ(rows, expected);
-  EXPECT_NE(outcome.out.find("more than 1 is possible there."), std::string::npos) << outcome.out;
+  expect_text(outcome.out, {"more than 1 is possible there."});
   EXPECT_EQ(result["roof"].size(), 1u);
   EXPECT_GT(result["roof"][0]["operations_per_second"], 0);
   EXPECT_EQ(result["roof"][0]["copy"].size(), 1u) << "x and y fit into the first cache";
 }
 
 TEST_F(BenchTest, TheMachineIsNamed) {
-  const Outcome outcome = bench({"--kernels-only", "--out", "b.json"});
+  const Outcome outcome = bench("--kernels-only --out b.json");
   const Json machine = json()["machine"];
   for (const char* key : {"version", "commit", "date", "compiler", "flags", "thread_counts"})
     EXPECT_TRUE(json().contains(key)) << key;
@@ -92,20 +90,16 @@ TEST_F(BenchTest, TheMachineIsNamed) {
     EXPECT_TRUE(machine.contains(key)) << key;
   EXPECT_EQ(machine["threads"], 1);
   const std::string commit = json()["commit"];
-  EXPECT_NE(outcome.out.find("\nminiqat " + json()["version"].get<std::string>() +
-                             (commit.empty() ? ", " : " (" + commit + "), ")),
-            std::string::npos)
-      << outcome.out;
-  expect_success(miniqat({"train", "--float", "--model", "lenet5", "--width", "0.25", "--steps", "1", "--batch-size",
-                          "4", "--threads", "1", "--out", "run"},
-                         place_.path()));
-  EXPECT_EQ(Json::parse(bytes_of(place_.path() / "run/machine.json"))["commit"], commit) << "a run names it, too";
+  expect_text(outcome.out,
+              {"\nminiqat " + json()["version"].get<std::string>() + (commit.empty() ? ", " : " (" + commit + "), ")});
+  expect_success(program("train --float --model lenet5 --width 0.25 --steps 1 --batch-size 4 --threads 1 --out run"));
+  EXPECT_EQ(Json::parse(bytes_of(path("run/machine.json")))["commit"], commit) << "a run names it, too";
   for (const char* key : {"cpu", "instruction_set", "onednn"})
-    EXPECT_NE(outcome.out.find(machine[key].get<std::string>()), std::string::npos) << outcome.out;
+    expect_text(outcome.out, {machine[key].get<std::string>()});
 }
 
 TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantized) {
-  const Outcome outcome = bench({"--steps-only", "--models", "lenet5,lenet5,lenet", "--out", "b.json"});
+  const Outcome outcome = bench("--steps-only --models lenet5,lenet5,lenet --out b.json");
   const Json result = json();
   EXPECT_FALSE(result.contains("kernels"));
   ASSERT_EQ(result["steps"].size(), 6u);
@@ -126,11 +120,11 @@ TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantized) {
     for (const char* figure : {"seconds", "images_per_second", "over_float", "arena_bytes"}) EXPECT_GT(row[figure], 0);
     expect_around(row, "over_float");
   }
-  EXPECT_NE(outcome.out.find("\nlenet5 "), std::string::npos) << outcome.out;
+  expect_text(outcome.out, {"\nlenet5 "});
 }
 
 TEST_F(BenchTest, ANetworkWithBatchNormIsMeasuredInEveryPhase) {
-  bench({"--steps-only", "--models", "resnet20", "--out", "b.json"});
+  bench("--steps-only --models resnet20 --out b.json");
   std::vector<std::string> what;
   const Json result = json();
   for (const Json& row : result["steps"]) what.push_back(row["what"]);
@@ -141,10 +135,10 @@ TEST_F(BenchTest, ANetworkWithBatchNormIsMeasuredInEveryPhase) {
 
 // Times are not asserted, but that the neighbours are there while it measures and gone at the end.
 TEST_F(BenchTest, LoadedMeasuresBesideNeighboursAndEndsThem) {
-  const Outcome outcome = miniqat({"bench", "--quick", "--loaded", "--threads", "2", "--out", "b.json"}, place_.path());
+  const Outcome outcome = program("bench --quick --loaded --threads 2 --out b.json");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  for (const char* row : {"\nlenet5         none ", "\nlenet5         same session ", "\nlenet5         own sessions "})
-    EXPECT_NE(outcome.out.find(row), std::string::npos) << row << outcome.out;
+  expect_text(outcome.out,
+              {"\nlenet5         none ", "\nlenet5         same session ", "\nlenet5         own sessions "});
   EXPECT_EQ(processes_of(place_.path()), 0);
   const Json result = json();
   EXPECT_EQ(outcome.out.find(result["machine"]["cpu"].get<std::string>()), 0u) << outcome.out;
@@ -162,11 +156,11 @@ TEST_F(BenchTest, LoadedMeasuresBesideNeighboursAndEndsThem) {
     expect_around(row, "images_per_second");
     expect_around(row, "one_thread");
   }
-  expect_error(miniqat({"bench", "--compare", "b.json", "b.json"}, place_.path()), 1, {"b.json", "--loaded"});
+  expect_error(program("bench --compare b.json b.json"), 1, {"b.json", "--loaded"});
 }
 
 TEST_F(BenchTest, CtrlCEndsTheNeighbours) {
-  Program program({"bench", "--loaded", "--threads", "2"}, place_.path());
+  Program program("bench --loaded --threads 2", place_.path());
   // The program itself, and one neighbour or more.
   for (int looks = 0; looks < 3000 && processes_of(place_.path()) < 2; ++looks)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -176,47 +170,9 @@ TEST_F(BenchTest, CtrlCEndsTheNeighbours) {
   EXPECT_EQ(processes_of(place_.path()), 0);
 }
 
-TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
-  const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
-    Arguments line = {"bench"};
-    line.insert(line.end(), more.begin(), more.end());
-    expect_error(miniqat(line, place_.path()), 2, parts);
-  };
-  refuses({"--models", "lenet5,lenet6"}, {"lenet6", "lenet5"});
-  refuses({"--kernels-only", "--steps-only"}, {"--kernels-only", "--steps-only"});
-  refuses({"--loaded", "--batch-size", "8"}, {"--loaded", "--batch-size"});
-  refuses({"--loaded", "--threads", "1,2"}, {"--loaded", "--threads"});
-  refuses({"--loaded", "--threads", "1"}, {"--loaded", "--threads", "above 1"});
-  refuses({"--loaded", "--models", "lenet5,lenet6"}, {"--models", "lenet6"});
-  refuses({"--threads", "-1"}, {"--threads"});
-  refuses({"--elements", "0"}, {"--elements"});
-  refuses({"--elements", "ten"}, {"--elements"});
-  refuses({"--elements", "1,,2"}, {"--elements: an entry of \"1,,2\" is empty"});
-  refuses({"--bits=8,"}, {"--bits: an entry of \"8,\" is empty"});
-  refuses({"--kernel", ",forward"}, {"--kernel: an entry of \",forward\" is empty"});
-  refuses({"--threads", "two"}, {"--threads", "two"});
-  refuses({"--threads", "1,2000"}, {"--threads", "2000"});
-  refuses({"--bits", "1"}, {"--bits"});
-  refuses({"--bits", "17"}, {"--bits"});
-  refuses({"--channels", "1"}, {"--channels"});
-  refuses({"--kernel", "forwrd"}, {"--kernel", "forwrd", "forward", "plain_loop"});
-  refuses({"--kernel", "forward", "--steps-only"}, {"--kernel", "--steps-only"});
-  refuses({"--bits", "4", "--models", "lenet"}, {"--bits", "--models"});
-  refuses({"--plugin", "none.so"}, {"plugin", "none.so"});
-  refuses({"--plot", "p.png"}, {"--plot", "p.png", "must end in .svg"});
-  refuses({"--plot", "p.svg", "--elements", "1000"}, {"--plot", "two sizes"});
-  refuses({"--plot", "p.svg", "--out", "./p.svg"}, {"--plot and --out", "p.svg"});
-  expect_error(miniqat({"bench", "--plot", "none/p.svg"}, place_.path()), 1, {"none/p.svg"});
-  expect_error(miniqat({"bench", "--out", "none/b.json"}, place_.path()), 1, {"none/b.json"});
-  refuses({"--compare", "a.json", "b.json", "c.json"},
-          {"--compare takes one file, or as many of A as of B; there are 3"});
-  refuses({"--csv", "--json"}, {"--csv", "--json"});
-  refuses({"--per-tensor", "--per-channel"}, {"--per-tensor", "--per-channel"});
-  refuses({"--per-tensor", "--channels", "3"}, {"--per-tensor", "--channels"});
-  refuses({"--per-tensor", "--steps-only"}, {"--per-tensor", "--steps-only"});
-  refuses({"--compare", "a.json", "b.json", "--out", "c.json"}, {"--compare", "--out"});
-  refuses({"--fail-if-slower"}, {"--fail-if-slower", "--compare"});
-  refuses({"--compare", "a.json", "b.json", "--quick"}, {"--compare", "--quick"});
+TEST_F(BenchTest, FilesThatCannotBeWrittenAreNamed) {
+  expect_error(program("bench --plot none/p.svg"), 1, {"none/p.svg"});
+  expect_error(program("bench --out none/b.json"), 1, {"none/b.json"});
 }
 
 }  // namespace

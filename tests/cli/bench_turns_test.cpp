@@ -14,20 +14,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-class BenchTurnsTest : public ::testing::Test {
+class BenchTurnsTest : public ProgramTest {
  protected:
   Outcome bench(const Arguments& more) const {
-    Arguments line = {"bench", "--quick", "--threads", "1", "--elements", "1000"};
-    line.insert(line.end(), more.begin(), more.end());
-    const Outcome outcome = miniqat(line, place_.path());
+    const Outcome outcome = program("bench --quick --threads 1 --elements 1000" + more);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     return outcome;
   }
-  Outcome compare(const Arguments& files) const {
-    Arguments line = {"bench", "--compare"};
-    line.insert(line.end(), files.begin(), files.end());
-    return miniqat(line, place_.path());
-  }
+  Outcome compare(const Arguments& files) const { return program("bench --compare" + files); }
   /// A file of `bench` from a machine that others used: one case by each kernel, on a speed that wanders.
   void write_busy(const std::string& name, const std::vector<std::pair<std::string, double>>& kernels,
                   double slow = 1) {
@@ -51,8 +45,6 @@ class BenchTurnsTest : public ::testing::Test {
     }
     place_.write(name, json.dump());
   }
-
-  TempDir place_;
 };
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -63,15 +55,14 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST_F(BenchTurnsTest, CsvHasTheRowsOfTheJsonAndNothingElse) {
-  const Outcome outcome = bench({"--kernel", "forward,plain_loop", "--csv", "--out", "b.json"});
+  const Outcome outcome = bench("--kernel forward,plain_loop --csv --out b.json");
   const std::vector<std::string> lines = lines_of(outcome.out);
-  const Json rows = Json::parse(bytes_of(place_.path() / "b.json"))["kernels"];
+  const Json rows = Json::parse(bytes_of(path("b.json")))["kernels"];
   ASSERT_EQ(lines.size(), rows.size() + 1) << outcome.out;
   const auto commas = [](const std::string& line) { return std::ranges::count(line, ','); };
   for (const std::string& line : lines) EXPECT_EQ(commas(line), commas(lines[0])) << line;
   EXPECT_TRUE(lines[0].starts_with("row,kernel,by,layout,")) << lines[0];
-  for (const char* column : {",elements,", ",nanoseconds_an_element,", ",of_miniqat_interval_low,", ",cpu,"})
-    EXPECT_NE(lines[0].find(column), std::string::npos) << lines[0];
+  expect_text(lines[0], {",elements,", ",nanoseconds_an_element,", ",of_miniqat_interval_low,", ",cpu,"});
   EXPECT_EQ(lines[0].find("rounds"), std::string::npos);
   EXPECT_TRUE(lines[3].starts_with("kernel,forward,miniqat,per tensor,")) << lines[3];
   for (const Json& row : rows)
@@ -80,7 +71,7 @@ TEST_F(BenchTurnsTest, CsvHasTheRowsOfTheJsonAndNothingElse) {
 }
 
 TEST_F(BenchTurnsTest, KernelsPerTensorAlone) {
-  const Json result = Json::parse(bench({"--per-tensor", "--json"}).out);
+  const Json result = Json::parse(bench("--per-tensor --json").out);
   EXPECT_FALSE(result.contains("steps"));
   std::set<std::string> kernels;
   for (const Json& row : result["kernels"]) {
@@ -93,19 +84,16 @@ TEST_F(BenchTurnsTest, KernelsPerTensorAlone) {
 }
 
 TEST_F(BenchTurnsTest, ATableOfSeveralKernelsEndsInWords) {
-  const Outcome outcome = bench({"--kernel", "forward,plain_loop", "--per-tensor", "--elements", "10000"});
-  for (const char* part : {" ns/element ", " 95% of median ", "plain_loop beside miniqat: faster in "})
-    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << outcome.out;
-  EXPECT_EQ(bench({"--kernel", "forward", "--per-tensor"}).out.find("95% of median"), std::string::npos);
+  expect_text(bench("--kernel forward,plain_loop --per-tensor --elements 10000").out,
+              {" ns/element ", " 95% of median ", "plain_loop beside miniqat: faster in "});
+  EXPECT_EQ(bench("--kernel forward --per-tensor").out.find("95% of median"), std::string::npos);
 }
 
 TEST_F(BenchTurnsTest, KernelsOfOneFileAreComparedWhereTheMachineIsBusy) {
   write_busy("one.json", {{"miniqat", 1e-3}, {"my@old", 0.8e-3}, {"my@new", 0.4e-3}});
-  const Outcome outcome = compare({"one.json"});
-  expect_success(outcome);
-  for (const char* part : {"A and B  one.json: ", "my@old -> my@new", "2.000", "2.000-2.000 (21)", "B faster",
-                           "3 cases: B faster in 3, slower in 0, as memcpy in 0, within noise in 0, undecided in 0."})
-    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << outcome.out;
+  const Outcome outcome = expect_success(compare({"one.json"}));
+  expect_text(outcome.out, {"A and B  one.json: ", "my@old -> my@new", "2.000", "2.000-2.000 (21)", "B faster",
+                            "3 cases: B faster in 3, slower in 0, as memcpy in 0, within noise in 0, undecided in 0."});
   write_busy("slow.json", {{"my@old", 0.4e-3}, {"my@new", 0.8e-3}});
   expect_error(compare({"slow.json", "--fail-if-slower"}), 1, {"slow.json: the second kernel is slower", "1 case"});
   write_busy("alone.json", {{"my", 1}});
@@ -120,14 +108,10 @@ TEST_F(BenchTurnsTest, FilesInTurnsDecideWhereTwoDoNot) {
     write_busy(a.back(), {{"k", 1e-3}}, 1 + i);
     write_busy(b.back(), {{"k", 2e-3}}, 1 + i);
   }
-  const Outcome two = compare({a[0], b[0]});
-  for (const char* part : {"not quiet", "undecided in 1", "take turns"})
-    EXPECT_NE(two.out.find(part), std::string::npos) << part << two.out;
-  Arguments all = a;
-  all.insert(all.end(), b.begin(), b.end());
+  expect_text(compare({a[0], b[0]}).out, {"not quiet", "undecided in 1", "take turns"});
+  Arguments all = a + b;
   const Outcome turns = compare(all);
-  for (const char* part : {"A  a0.json and 5 more: ", "B  b0.json and 5 more: ", "0.500-0.500 (6)", "B slower"})
-    EXPECT_NE(turns.out.find(part), std::string::npos) << part << turns.out;
+  expect_text(turns.out, {"A  a0.json and 5 more: ", "B  b0.json and 5 more: ", "0.500-0.500 (6)", "B slower"});
   all.emplace_back("--json");
   const Json json = Json::parse(compare(all).out);
   EXPECT_EQ(json["a"]["files"], a);
@@ -139,7 +123,7 @@ TEST_F(BenchTurnsTest, FilesInTurnsDecideWhereTwoDoNot) {
   const std::vector<std::string> lines = lines_of(compare(all).out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_TRUE(lines[0].starts_with("row,case,kernel,")) << lines[0];
-  EXPECT_NE(lines[1].find(",slower"), std::string::npos) << lines[1];
+  expect_text(lines[1], {",slower"});
 }
 
 }  // namespace

@@ -42,11 +42,11 @@ class BitsConfigTest : public TinyTaskTest {
 TEST_F(BitsConfigTest, RewriteGivesEachLayerItsBits) {
   for (const std::string mode : {"train", "eval"}) {
     const auto rewrite = [&](const std::string& from, const std::string& to) {
-      return program({"rewrite", "--graph", from, "--mode", mode, "--activation-bits", "6", "--bits-config",
-                      "bits.json", "--out", to});
+      return program("rewrite --activation-bits 6 --bits-config bits.json" +
+                     Arguments{"--graph", from, "--mode", mode, "--out", to});
     };
     expect_success(rewrite("tiny.json", "once.json"));
-    EXPECT_NE(rewrite("once.json", "twice.json").err.find("once.json is quantized already"), std::string::npos);
+    expect_text(rewrite("once.json", "twice.json").err, {"once.json is quantized already"});
     EXPECT_EQ(bytes_of(path("once.json")), bytes_of(path("twice.json")));
     expect_mixed(read_graph(path("once.json")));
   }
@@ -57,17 +57,12 @@ TEST_F(BitsConfigTest, UnusedPatternsAreReported) {
   const std::string note =
       "note: bits of layers (--bits-config): pattern \"cnov1\" is unused: it matches no layer; did you "
       "mean \"conv1\"?\n";
-  const Arguments line = {"rewrite", "--graph", "tiny.json", "--bits-config", "bits.json", "--out", "out.json"};
+  const Arguments line = "rewrite --graph tiny.json --bits-config bits.json --out out.json";
   EXPECT_EQ(program(line).err, note);
   Arguments with_report = line;
   with_report.push_back("--report");
-  const Outcome report = program(with_report);
-  expect_success(report);
-  EXPECT_NE(report.out.find(note), std::string::npos) << report.out;
-  EXPECT_NE(report.out.find("fc/weights_quant (4 bits)"), std::string::npos) << report.out;
-  const Outcome trained = train("run", {"--bits-config", "bits.json"});
-  expect_success(trained);
-  EXPECT_NE(trained.out.find(note), std::string::npos) << trained.out;
+  expect_text(expect_success(program(with_report)).out, {note, "fc/weights_quant (4 bits)"});
+  expect_text(expect_success(train("run", "--bits-config bits.json")).out, {note});
 }
 
 TEST_F(BitsConfigTest, FilesThatCannotBeAreRefused) {
@@ -75,8 +70,8 @@ TEST_F(BitsConfigTest, FilesThatCannotBeAreRefused) {
     SCOPED_TRACE(text);
     place_.write("bad.json", text);
     parts.push_back("bad.json: ");
-    expect_error(train("run", {"--bits-config", "bad.json"}), status, parts);
-    expect_error(program({"rewrite", "--graph", "tiny.json", "--bits-config", "bad.json"}), status, parts);
+    expect_error(train("run", "--bits-config bad.json"), status, parts);
+    expect_error(program("rewrite --graph tiny.json --bits-config bad.json"), status, parts);
   };
   refuses(R"({"conv1": {"weight_bit": 8}})", 2, {"\"conv1\"", "did you mean \"weight_bits\""});
   refuses(R"({"conv1": 17})", 2, {"\"conv1\"", "2 to 16", "17"});
@@ -84,20 +79,20 @@ TEST_F(BitsConfigTest, FilesThatCannotBeAreRefused) {
   refuses(R"({"conv1": 4, "conv1": 8})", 2, {"\"conv1\"", "twice"});
   refuses(R"({"conv1": 8)", 2, {"malformed"});
   refuses("{}", 2, {"empty"});
-  expect_error(train("run", {"--bits-config", "nowhere.json"}), 1, {"nowhere.json"});
-  expect_error(program({"rewrite", "--graph", "tiny.json", "--bits-config", "nowhere.json"}), 1, {"nowhere.json"});
+  expect_error(train("run", "--bits-config nowhere.json"), 1, {"nowhere.json"});
+  expect_error(program("rewrite --graph tiny.json --bits-config nowhere.json"), 1, {"nowhere.json"});
   EXPECT_FALSE(fs::exists(path("run")));
 }
 
 TEST_F(BitsConfigTest, ARunKeepsItsOwnCopy) {
-  expect_success(train("whole", {"--activation-bits", "6", "--bits-config", "bits.json"}));
-  expect_success(train("run", {"--activation-bits", "6", "--bits-config", "bits.json", "--stop-at", "5"}));
+  expect_success(train("whole", "--activation-bits 6 --bits-config bits.json"));
+  expect_success(train("run", "--activation-bits 6 --bits-config bits.json --stop-at 5"));
   const Json rules = Json::parse(
       R"({"conv1": {"weight_bits": 8, "per_channel": true}, "*": {"weight_bits": 4, "activation_bits": 4}})");
   EXPECT_EQ(json_of("run/bits.json"), rules);
   fs::remove(path("bits.json"));
   fs::rename(path("run"), path("moved"));
-  expect_success(program({"train", "--resume", "--out", "moved"}));
+  expect_success(program("train --resume --out moved"));
   EXPECT_EQ(checkpoint_bytes("moved"), checkpoint_bytes("whole"));
   expect_mixed(read_graph(path("moved/train_graph.json")));
   expect_mixed(read_graph(path("moved/eval_graph.json")));
@@ -106,26 +101,25 @@ TEST_F(BitsConfigTest, ARunKeepsItsOwnCopy) {
   EXPECT_EQ(summary["quantization"], "W4-8A4-6 mixed per channel learned");
   EXPECT_EQ(summary["bits"], Json({{"weights", {4, 8}}, {"activations", {4, 6}}}));
   EXPECT_EQ(summary["layer_bits"], rules);
-  const Outcome evaluated = program({"eval", "--run", "moved", "--threads", "1", "--json"});
-  expect_success(evaluated);
+  const Outcome evaluated = expect_success(program("eval --run moved --threads 1 --json"));
   EXPECT_EQ(Json::parse(evaluated.out)["quantization"], "W4-8A4-6 mixed per channel learned");
   EXPECT_EQ(Json::parse(evaluated.out)["accuracy"], summary["test_accuracy"]);
 
-  expect_success(program({"train", "--config", "whole/config.json", "--out", "again"}));
+  expect_success(program("train --config whole/config.json --out again"));
   EXPECT_EQ(checkpoint_bytes("again"), checkpoint_bytes("whole"));
 }
 
 TEST_F(BitsConfigTest, ResumingKeepsToTheBitsOfTheRun) {
-  expect_success(train("run", {"--bits-config", "bits.json", "--stop-at", "5"}));
+  expect_success(train("run", "--bits-config bits.json --stop-at 5"));
   place_.write("same.json", R"({"conv1": {"per_channel": true, "weight_bits": 8}, "*": 4})");
   place_.write("other.json", R"({"conv1": 6})");
-  expect_error(resume("run", {"--bits-config", "other.json"}), 2, {"--bits-config", "other.json", "run/bits.json"});
-  expect_success(resume("run", {"--bits-config", "same.json", "--stop-at", "7"}));
+  expect_error(resume("run", "--bits-config other.json"), 2, {"--bits-config", "other.json", "run/bits.json"});
+  expect_success(resume("run", "--bits-config same.json --stop-at 7"));
   fs::remove(path("run/bits.json"));
   expect_error(resume("run"), 1, {"run/bits.json"});
 
-  expect_success(train("plain", {"--stop-at", "5"}));
-  expect_error(program({"train", "--resume", "--out", "plain", "--bits-config", "other.json"}), 2,
+  expect_success(train("plain", "--stop-at 5"));
+  expect_error(program("train --resume --out plain --bits-config other.json"), 2,
                {"--bits-config", "other.json", "none"});
   EXPECT_EQ(json_of("plain/summary.json")["layer_bits"], nullptr);
   EXPECT_FALSE(fs::exists(path("plain/bits.json")));

@@ -28,9 +28,7 @@ class CalibrateTest : public ::testing::Test {
 
   static Outcome in_place(const Arguments& line) { return miniqat(line, place_->path()); }
   static Outcome calibrate(const std::string& out, const Arguments& more) {
-    Arguments line = {"calibrate", "--run", "float", "--out", out, "--threads", "1", "--batches", "8"};
-    line.insert(line.end(), more.begin(), more.end());
-    return in_place(line);
+    return in_place(Arguments{"calibrate", "--run", "float", "--out", out, "--threads", "1", "--batches", "8"} + more);
   }
   static Json json(const std::string& file) { return Json::parse(bytes_of(place_->path() / file)); }
   static Safetensors checkpoint(const std::string& run) {
@@ -49,9 +47,8 @@ TEST_F(CalibrateTest, EightBitsKeepTheAccuracyAndEvalAgrees) {
   EXPECT_GE(before, 0.9);
   for (const std::string& method : kMethods) {
     const std::string run = "eight-" + method;
-    const Outcome outcome = calibrate(run, {"--method", method});
-    expect_success(outcome);
-    EXPECT_NE(outcome.out.find("batch 8/8\n"), std::string::npos) << outcome.out;
+    const Outcome outcome = expect_success(calibrate(run, {"--method", method}));
+    expect_text(outcome.out, {"batch 8/8\n"});
     EXPECT_EQ(outcome.out.find("integers"), std::string::npos) << outcome.out;
     const Json summary = json(run + "/summary.json");
     EXPECT_EQ(summary["float_test_accuracy"], before);
@@ -62,8 +59,7 @@ TEST_F(CalibrateTest, EightBitsKeepTheAccuracyAndEvalAgrees) {
     EXPECT_EQ(summary["calibration"]["batches"], 8);
     EXPECT_EQ(summary["calibration"]["run"], "float");
     EXPECT_EQ(summary["calibration"].contains("percentile"), method == "percentile");
-    const Outcome eval = in_place({"eval", "--run", run, "--json", "--threads", "1"});
-    expect_success(eval);
+    const Outcome eval = expect_success(in_place({"eval", "--run", run, "--json", "--threads", "1"}));
     EXPECT_EQ(Json::parse(eval.out)["accuracy"], summary["test_accuracy"]);
     EXPECT_EQ(Json::parse(eval.out)["quantization"], "W8A8");
   }
@@ -71,9 +67,9 @@ TEST_F(CalibrateTest, EightBitsKeepTheAccuracyAndEvalAgrees) {
 
 TEST_F(CalibrateTest, FilesAreThoseOfATrainedRun) {
   expect_success(calibrate("files", {"--weight-bits", "4", "--per-channel", "--symmetric-weights"}));
-  expect_success(in_place({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--steps",
-                           "1", "--ranges", "observed", "--threads", "1", "--weight-bits", "4", "--per-channel",
-                           "--symmetric-weights", "--out", "trained"}));
+  expect_success(
+      in_place("train --model tiny.json --dataset mnist --data-dir digits --steps 1 --ranges observed --threads 1 "
+               "--weight-bits 4 --per-channel --symmetric-weights --out trained"));
   for (const char* graph : {"train_graph.json", "eval_graph.json"})
     EXPECT_EQ(bytes_of(place_->path() / "files" / graph), bytes_of(place_->path() / "trained" / graph)) << graph;
   Json config = json("files/config.json"), trained = json("trained/config.json");
@@ -103,12 +99,11 @@ TEST_F(CalibrateTest, TheSameSeedGivesTheSameRanges) {
 
 TEST_F(CalibrateTest, TrainingTakesTheRunAsItsStart) {
   expect_success(calibrate("start", {"--weight-bits", "3", "--activation-bits", "3"}));
-  const Outcome outcome = in_place(
+  const Outcome outcome = expect_success(in_place(
       {"train", "--model",           "tiny.json", "--dataset", "mnist", "--data-dir",    "digits",  "--steps",
        "20",    "--learning-rate",   "0.01",      "--threads", "1",     "--weight-bits", "3",       "--activation-bits",
-       "3",     "--init-checkpoint", "start",     "--out",     "qat",   "--ranges",      "observed"});
-  expect_success(outcome);
-  EXPECT_NE(outcome.out.find(" 0 new, 0 unused."), std::string::npos) << outcome.out;
+       "3",     "--init-checkpoint", "start",     "--out",     "qat",   "--ranges",      "observed"}));
+  expect_text(outcome.out, {" 0 new, 0 unused."});
   EXPECT_EQ(scalar(checkpoint("qat"), "conv1/act_quant/num_updates"), 28);
   expect_error(in_place({"train", "--resume", "--out", "start"}), 2, {"start was calibrated, not trained"});
 }
@@ -117,14 +112,12 @@ TEST_F(CalibrateTest, EqualizesAndCorrectsBiases) {
   expect_success(calibrate("plain", {}));
   EXPECT_FALSE(json("plain/summary.json")["calibration"].contains("equalize"));
   EXPECT_FALSE(json("plain/summary.json")["calibration"].contains("bias_correction"));
-  const Outcome outcome = calibrate("both", {"--equalize", "--bias-correction", "--verbose"});
-  expect_success(outcome);
-  for (const char* text : {"equalized 1 pair of layers in ", "; 1 layer left out\n",
-                           "\ncorrecting layer 2/2: fc/MatMul\ncorrected 2 biases; 0 layers left",
-                           "  equalized  conv1/Conv2D and fc/MatMul: 4 channels, scales ",
-                           "  left out   fc/MatMul: [BiasAdd \"fc/BiasAdd\"] is an output of the graph\n",
-                           "  corrected  fc/MatMul: 10 channels, mean errors "})
-    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  const Outcome outcome = expect_success(calibrate("both", {"--equalize", "--bias-correction", "--verbose"}));
+  expect_text(outcome.out, {"equalized 1 pair of layers in ", "; 1 layer left out\n",
+                            "\ncorrecting layer 2/2: fc/MatMul\ncorrected 2 biases; 0 layers left",
+                            "  equalized  conv1/Conv2D and fc/MatMul: 4 channels, scales ",
+                            "  left out   fc/MatMul: [BiasAdd \"fc/BiasAdd\"] is an output of the graph\n",
+                            "  corrected  fc/MatMul: 10 channels, mean errors "});
   EXPECT_EQ(json("both/summary.json")["calibration"]["equalize"], true);
   EXPECT_EQ(json("both/summary.json")["calibration"]["bias_correction"], true);
   EXPECT_EQ(json("both/summary.json")["float_test_accuracy"], json("plain/summary.json")["float_test_accuracy"]);
@@ -135,27 +128,25 @@ TEST_F(CalibrateTest, EqualizesAndCorrectsBiases) {
     EXPECT_TRUE(name.find("quant") != std::string::npos || name.starts_with("session:") ||
                 !std::ranges::equal(tensor.values<float>(), both.tensors.at(name).values<float>()))
         << name;
-  const Outcome eval = in_place({"eval", "--run", "both", "--json", "--threads", "1"});
-  expect_success(eval);
-  EXPECT_EQ(Json::parse(eval.out)["accuracy"], json("both/summary.json")["test_accuracy"]);
+  EXPECT_EQ(
+      Json::parse(expect_success(in_place({"eval", "--run", "both", "--json", "--threads", "1"})).out)["accuracy"],
+      json("both/summary.json")["test_accuracy"]);
   EXPECT_NEAR(json("both/summary.json")["test_accuracy"], json("plain/summary.json")["float_test_accuracy"], 0.04);
 }
 
 TEST_F(CalibrateTest, RoundsAdaptively) {
-  const Arguments bits = {"--weight-bits", "3", "--verbose"};
+  const Arguments bits = "--weight-bits 3 --verbose";
   const auto with = [&](Arguments more) {
     more.insert(more.begin(), bits.begin(), bits.end());
     return more;
   };
   expect_success(calibrate("to-nearest", with({"--rounding", "nearest"})));
   EXPECT_FALSE(json("to-nearest/summary.json")["calibration"].contains("rounding"));
-  const Outcome outcome = calibrate("adaptive", with({"--rounding", "adaptive"}));
-  expect_success(outcome);
-  for (const char* text :
-       {"rounding layer 1/2: conv1/Conv2D\nrounding layer 2/2: fc/MatMul\nrounded 2 layers adaptively; "
-        "0 layers left out\n",
-        "\nrounding\n  rounded    conv1/Conv2D: ", " weights not at the nearest integer, error of "})
-    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  const Outcome outcome = expect_success(calibrate("adaptive", with({"--rounding", "adaptive"})));
+  expect_text(outcome.out,
+              {"rounding layer 1/2: conv1/Conv2D\nrounding layer 2/2: fc/MatMul\nrounded 2 layers adaptively; "
+               "0 layers left out\n",
+               "\nrounding\n  rounded    conv1/Conv2D: ", " weights not at the nearest integer, error of "});
   EXPECT_EQ(json("adaptive/summary.json")["calibration"]["rounding"], "adaptive");
   const Safetensors nearest = checkpoint("to-nearest"), adaptive = checkpoint("adaptive");
   for (const auto& [name, tensor] : nearest.tensors)
@@ -169,42 +160,21 @@ TEST_F(CalibrateTest, RoundsAdaptively) {
             bytes_of(place_->path() / "adaptive-again/checkpoint.safetensors"));
   expect_success(calibrate("all-three", with({"--rounding", "adaptive", "--equalize", "--bias-correction"})));
   for (const char* run : {"adaptive", "all-three"}) {
-    const Outcome eval = in_place({"eval", "--run", run, "--json", "--threads", "1"});
-    expect_success(eval);
-    EXPECT_EQ(Json::parse(eval.out)["accuracy"], json(std::string(run) + "/summary.json")["test_accuracy"]);
+    EXPECT_EQ(Json::parse(expect_success(in_place({"eval", "--run", run, "--json", "--threads", "1"})).out)["accuracy"],
+              json(std::string(run) + "/summary.json")["test_accuracy"]);
   }
 }
 
 TEST_F(CalibrateTest, TrainingGoesOnFromEqualizedVariables) {
-  const Arguments bits = {"--weight-bits", "3", "--activation-bits", "3", "--ranges", "learned"};
+  const Arguments bits = "--weight-bits 3 --activation-bits 3 --ranges learned";
   Arguments flags = bits;
   flags.insert(flags.end(), {"--equalize", "--bias-correction"});
   expect_success(calibrate("equalized", flags));
-  Arguments line = {"train",
-                    "--model",
-                    "tiny.json",
-                    "--dataset",
-                    "mnist",
-                    "--data-dir",
-                    "digits",
-                    "--steps",
-                    "1",
-                    "--learning-rate",
-                    "1e-30",
-                    "--range-learning-rate",
-                    "1e-30",
-                    "--weight-decay",
-                    "0",
-                    "--threads",
-                    "1",
-                    "--init-checkpoint",
-                    "equalized",
-                    "--out",
-                    "from-equalized"};
-  line.insert(line.end(), bits.begin(), bits.end());
-  const Outcome outcome = in_place(line);
-  expect_success(outcome);
-  EXPECT_NE(outcome.out.find(" 0 new, 0 unused."), std::string::npos) << outcome.out;
+  const Arguments line =
+      "train --model tiny.json --dataset mnist --data-dir digits --steps 1 --learning-rate 1e-30 --range-learning-rate "
+      "1e-30 --weight-decay 0 --threads 1 --init-checkpoint equalized --out from-equalized" +
+      bits;
+  expect_text(expect_success(in_place(line)).out, {" 0 new, 0 unused."});
   // A step of length 0: what it began with.
   const Safetensors begun = checkpoint("from-equalized");
   for (const auto& [name, tensor] : checkpoint("equalized").tensors)
@@ -215,25 +185,20 @@ TEST_F(CalibrateTest, TrainingGoesOnFromEqualizedVariables) {
 
 TEST_F(CalibrateTest, LayersMayHaveBitsOfTheirOwn) {
   place_->write("bits.json", R"({"fc": {"weight_bits": 5}})");
-  const Outcome outcome = calibrate("mixed", {"--bits-config", "bits.json", "--weight-bits", "3", "--verbose"});
-  expect_success(outcome);
-  for (const char* line : {"conv1/weights_quant  3 bits, weights, narrow", "fc/weights_quant     5 bits, weights"})
-    EXPECT_NE(outcome.out.find(line), std::string::npos) << line << " in\n" << outcome.out;
+  expect_text(expect_success(calibrate("mixed", {"--bits-config", "bits.json", "--weight-bits", "3", "--verbose"})).out,
+              {"conv1/weights_quant  3 bits, weights, narrow", "fc/weights_quant     5 bits, weights"});
   EXPECT_EQ(json("mixed/config.json")["bits_config"], "mixed/bits.json");
   EXPECT_EQ(json("mixed/bits.json"), json("bits.json"));
   expect_success(in_place({"eval", "--run", "mixed", "--threads", "1"}));
 }
 
 TEST_F(CalibrateTest, OneBatchIsOne) {
-  const Outcome outcome = calibrate("one", {"--batches", "1"});
-  expect_success(outcome);
-  EXPECT_NE(outcome.out.find(" 1 batch of 4 training pictures,"), std::string::npos) << outcome.out;
+  expect_text(expect_success(calibrate("one", {"--batches", "1"})).out, {" 1 batch of 4 training pictures,"});
 }
 
 TEST_F(CalibrateTest, TakesAllBatchesWhenThereAreFewer) {
-  const Outcome outcome = calibrate("all", {"--batches", "1000", "--method", "minmax"});
-  expect_success(outcome);
-  EXPECT_NE(outcome.out.find("24 batches of 4 training pictures (all there are)"), std::string::npos) << outcome.out;
+  expect_text(expect_success(calibrate("all", {"--batches", "1000", "--method", "minmax"})).out,
+              {"24 batches of 4 training pictures (all there are)"});
   EXPECT_EQ(json("all/summary.json")["calibration"]["batches"], 24);
 }
 
@@ -271,8 +236,8 @@ std::string with_spelled_out_batch_norm() {
 
 TEST_F(CalibrateTest, RefusesBatchNormsWithoutMovingStatistics) {
   place_->write("norm.json", with_spelled_out_batch_norm());
-  expect_success(in_place({"train", "--float", "--model", "norm.json", "--dataset", "mnist", "--data-dir", "digits",
-                           "--steps", "2", "--threads", "1", "--out", "norm"}));
+  expect_success(
+      in_place("train --float --model norm.json --dataset mnist --data-dir digits --steps 2 --threads 1 --out norm"));
   expect_error(in_place({"calibrate", "--run", "norm", "--out", "no", "--threads", "1"}), 1,
                {"the rewritten graph needs \"", "moving_mean\"", "only training can give it"});
   EXPECT_FALSE(fs::exists(place_->path() / "no/config.json"));
@@ -286,18 +251,8 @@ TEST_F(CalibrateTest, SaysWhatIsWrongAndLeavesNoRun) {
       calibrate("quantized", {}), 1,
       {"quantized holds a run already (config.json): give another --out, or --overwrite to delete that run\n"});
   expect_error(in_place({"calibrate", "--run", "nowhere", "--out", "no"}), 1, {"nowhere holds no run"});
-  expect_error(calibrate("no", {"--dataset", "cifar"}), 2, {"unknown data set \"cifar\""});
   expect_error(calibrate("no", {"--dataset", "synthetic"}), 1, {"[4,8,8,1]", "synthetic", "[28,28,1]"});
   expect_error(calibrate("no", {"--data-dir", "elsewhere"}), 1, {"elsewhere"});
-  expect_error(calibrate("no", {"--method", "guess"}), 2, {"--method", "guess"});
-  expect_error(calibrate("no", {"--rounding", "up"}), 2, {"--rounding", "up"});
-  expect_error(calibrate("no", {"--percentile", "99"}), 2, {"--percentile goes with --method percentile"});
-  expect_error(calibrate("no", {"--method", "percentile", "--percentile", "40"}), 2, {"--percentile must be", "40"});
-  expect_error(calibrate("no", {"--batches", "0"}), 2, {"--batches must be at least 1, got 0"});
-  for (const char* flag : {"--quant-delay", "--freeze-bn-delay"})
-    expect_error(calibrate("no", {flag, "5"}), 2, {"unknown argument", flag});
-  expect_error(calibrate("no", {"--weight-bits", "17"}), 2, {"--weight-bits must be 2 to 16, not 17"});
-  expect_error(calibrate("no", {"--scope", "conv"}), 2, {"--scope \"conv\"", "did you mean \"conv1\"?"});
   for (const char* place : {"digits/train-labels-idx1-ubyte/no", "/proc/no/no"}) {
     const Outcome outcome = calibrate(place, {});
     expect_error(outcome, 1, {"cannot make the run directory", place});

@@ -17,13 +17,11 @@ namespace {
 
 using Words = std::set<std::string>;
 
-class Completion : public ::testing::Test {
+class Completion : public ProgramTest {
  protected:
   void SetUp() override {
     for (const std::string name : {"bash", "zsh", "fish"}) {
-      const Outcome made = miniqat({"completion", name});
-      expect_success(made);
-      place_.write(name, made.out);
+      place_.write(name, expect_success(miniqat({"completion", name})).out);
     }
   }
 
@@ -31,10 +29,10 @@ class Completion : public ::testing::Test {
   Words shell(const std::string& text) const {
     place_.write("script", text);
     const std::string command = "cd '" + place_.path().string() + "' && bash script > out 2> err";
-    EXPECT_EQ(std::system(command.c_str()), 0) << bytes_of(place_.path() / "err");
-    EXPECT_EQ(bytes_of(place_.path() / "err"), "");
+    EXPECT_EQ(std::system(command.c_str()), 0) << bytes_of(path("err"));
+    EXPECT_EQ(bytes_of(path("err")), "");
     Words words;
-    std::istringstream lines(bytes_of(place_.path() / "out"));
+    std::istringstream lines(bytes_of(path("out")));
     for (std::string line; std::getline(lines, line);) words.insert(line);
     return words;
   }
@@ -82,8 +80,6 @@ cat hits
   static bool has(const std::string& shell) {
     return std::system(("command -v " + shell + " > /dev/null").c_str()) == 0;
   }
-
-  TempDir place_;
 };
 
 const Words kModels = {"lenet", "lenet5", "lenet_bn", "mobilenet_v1", "mobilenet_v2", "resnet20"};
@@ -123,17 +119,15 @@ TEST_F(Completion, OffersNamesForValues) {
 
 /// The names are those that the program takes.
 TEST_F(Completion, OffersWhatTheProgramTakes) {
-  const std::string kernels = miniqat({"bench", "--kernel", "none"}).err;
-  for (const std::string& name : offered("miniqat bench --kernel ''"))
-    EXPECT_NE(kernels.find(name), std::string::npos) << name << "\n" << kernels;
-  const std::string known = miniqat({"train", "--dataset", "none"}).err +
-                            miniqat({"train", "--optimizer", "none"}).err +
-                            miniqat({"train", "--schedule", "none"}).err +
-                            miniqat({"train", "--augment", "none5"}).err + miniqat({"train", "--model", "none"}).err;
+  const std::string kernels = miniqat("bench --kernel none").err;
+  for (const std::string& name : offered("miniqat bench --kernel ''")) expect_text(kernels, {name});
+  const std::string known = miniqat("train --dataset none").err + miniqat("train --optimizer none").err +
+                            miniqat("train --schedule none").err + miniqat("train --augment none5").err +
+                            miniqat("train --model none").err;
   for (const std::string flag : {"--dataset", "--optimizer", "--schedule", "--augment", "--model"})
     for (const std::string& name : offered("miniqat train " + flag + " ''"))
-      if (!std::filesystem::exists(place_.path() / name)) {
-        EXPECT_NE(known.find(name), std::string::npos) << flag << " " << name << "\n" << known;
+      if (!std::filesystem::exists(path(name))) {
+        expect_text(known, {name});
       }
 }
 
@@ -197,17 +191,11 @@ TEST_F(Completion, OffersEveryFlagOfTheHelp) {
 }
 
 TEST_F(Completion, ZshReadsItsScript) {
-  const std::string script = bytes_of(place_.path() / "zsh");
+  const std::string script = bytes_of(path("zsh"));
   EXPECT_TRUE(script.starts_with("#compdef miniqat\n"));
-  EXPECT_NE(script.find(":value:(test train validation)'"), std::string::npos);
-  EXPECT_NE(script.find("'*:model:_files'"), std::string::npos);
+  expect_text(script, {":value:(test train validation)'", "'*:model:_files'"});
   if (!has("zsh")) GTEST_SKIP() << "zsh is not installed";
   EXPECT_EQ(shell("zsh -n zsh"), Words{});
-}
-
-TEST(CompletionArguments, AShellIsNeeded) {
-  expect_error(miniqat({"completion"}), 2, {"SHELL"});
-  expect_error(miniqat({"completion", "csh"}), 2, {"csh", "bash, zsh or fish"});
 }
 
 }  // namespace

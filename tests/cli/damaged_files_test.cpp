@@ -24,19 +24,17 @@ class DamagedFilesTest : public ::testing::Test {
   static void SetUpTestSuite() {
     place_ = new TempDir;
     make_float_run(*place_, "tiny", "float");
-    expect_success(in_place({"quantize", "float", "--weight-bits", "4", "--activation-bits", "4", "--epochs", "1",
-                             "--batches", "2", "--threads", "1", "--out", "run"}));
+    expect_success(
+        in_place("quantize float --weight-bits 4 --activation-bits 4 --epochs 1 --batches 2 --threads 1 --out run"));
     expect_success(in_place({"verify", "run", "--no-runtimes", "--examples", "4", "--threads", "1"}));
-    expect_success(in_place({"sensitivity", "float", "--bits", "4,8", "--pictures", "8", "--batches", "2", "--threads",
-                             "1", "--out", "widths"}));
+    expect_success(in_place("sensitivity float --bits 4,8 --pictures 8 --batches 2 --threads 1 --out widths"));
   }
   static void TearDownTestSuite() { delete place_; }
 
   static fs::path path(const std::string& name) { return place_->path() / name; }
   static Outcome in_place(const Arguments& line) { return miniqat(line, place_->path()); }
   static Outcome report() {
-    return in_place({"report", "run", "--sensitivity", "widths", "--pictures", "0", "--examples", "1", "--threads", "1",
-                     "--out", "report.html"});
+    return in_place("report run --sensitivity widths --pictures 0 --examples 1 --threads 1 --out report.html");
   }
 
   static void expect_plain(const std::string& text, const std::string& what) {
@@ -57,7 +55,7 @@ class DamagedFilesTest : public ::testing::Test {
     // 2: settings, which are checked as those of a command line.
     EXPECT_TRUE(page.status >= 0 && page.status <= 2) << what << ": " << page.status;
     if (page.status != 0) {
-      EXPECT_NE(page.err.find(file), std::string::npos) << what << ": " << page.err;
+      expect_text(page.err, {file});
     } else {
       expect_plain(bytes_of(path("report.html")), what);
     }
@@ -139,7 +137,7 @@ TEST_F(DamagedFilesTest, ADamagedLineOfMetricsIsANote) {
   const Outcome page = report();
   place_->write(file, before);
   EXPECT_EQ(page.status, 0) << page.err;
-  EXPECT_NE(page.err.find("run/metrics.jsonl: line 1 is damaged and left out"), std::string::npos) << page.err;
+  expect_text(page.err, {"run/metrics.jsonl: line 1 is damaged and left out"});
 }
 
 }  // namespace

@@ -31,9 +31,10 @@ TEST(DecodingMemoryTest, StaysBelowAGigabyteHoweverManyThreads) {
   }
   const Variable cache("MINIQAT_CACHE_DIR", (place.path() / "cache").c_str());
   // (A note says that the pictures have few levels.)
-  const Outcome outcome = miniqat({"train", "--float", "--model", "lenet5", "--dataset", "pictures/", "--image-size",
-                                   "28", "--steps", "1", "--batch-size", "4", "--threads", "64", "--out", "run"},
-                                  place.path());
+  const Outcome outcome = miniqat(
+      "train --float --model lenet5 --dataset pictures/ --image-size 28 --steps 1 --batch-size 4 --threads 64 --out "
+      "run",
+      place.path());
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_LT(json_of(place.path() / "run/summary.json")["peak_memory_mb"].get<double>(), 1024);
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-class EvalIntegerTest : public ::testing::Test {
+class EvalIntegerTest : public ProgramTest {
  protected:
   void SetUp() override {
     write_tiny_digits(place_, "digits", 64, 230);
@@ -22,24 +22,17 @@ class EvalIntegerTest : public ::testing::Test {
   }
 
   void train(const std::string& out, const Arguments& more) const {
-    Arguments line = {"train",   "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits",
-                      "--steps", "60",      "--threads", "1",         "--out", out};
-    line.insert(line.end(), more.begin(), more.end());
-    expect_success(miniqat(line, place_.path()));
+    const Arguments line = "train --model tiny.json --dataset mnist --data-dir digits --steps 60 --threads 1" +
+                           Arguments{"--out", out} + more;
+    expect_success(program(line));
   }
   Outcome evaluate(const std::string& run, const Arguments& more) const {
-    Arguments line = {"eval", "--threads", "1", "--run", run};
-    line.insert(line.end(), more.begin(), more.end());
-    return miniqat(line, place_.path());
+    return program(Arguments{"eval", "--threads", "1", "--run", run} + more);
   }
   Json result(const std::string& run, Arguments more = {}) const {
     more.push_back("--json");
-    const Outcome outcome = evaluate(run, more);
-    expect_success(outcome);
-    return Json::parse(outcome.out);
+    return Json::parse(expect_success(evaluate(run, more)).out);
   }
-
-  TempDir place_;
 };
 
 TEST_F(EvalIntegerTest, IntegersAndSimulationAgree) {
@@ -60,19 +53,16 @@ TEST_F(EvalIntegerTest, IntegersAndSimulationAgree) {
     EXPECT_NEAR(simulated["loss"], integers["loss"].get<double>(), 0.02) << run;
     EXPECT_EQ(result(run, {"--integer", "--split", "train"})["examples"], 64);
   }
-  const Outcome text = evaluate("run1", {"--integer"});
-  EXPECT_NE(text.out.find("W4A4 per channel integers on mnist (test)"), std::string::npos) << text.out;
+  expect_text(evaluate("run1", {"--integer"}).out, {"W4A4 per channel integers on mnist (test)"});
 }
 
 TEST_F(EvalIntegerTest, TheFirstPicturesOnly) {
   train("run", {});
-  const Arguments of_file = {"eval",   "--model", "run.miniqat", "--dataset", "mnist",      "--data-dir",
-                             "digits", "--json",  "--threads",   "1",         "--examples", "12"};
-  expect_success(miniqat({"export", "--run", "run", "--format", "miniqat", "--out", "run.miniqat"}, place_.path()));
-  const Outcome file = miniqat(of_file, place_.path());
-  expect_success(file);
-  EXPECT_EQ(Json::parse(file.out)["examples"], 12);
-  for (const Arguments& how : {Arguments{}, Arguments{"--integer"}}) {
+  const Arguments of_file =
+      "eval --model run.miniqat --dataset mnist --data-dir digits --json --threads 1 --examples 12";
+  expect_success(program("export --run run --format miniqat --out run.miniqat"));
+  EXPECT_EQ(Json::parse(expect_success(program(of_file)).out)["examples"], 12);
+  for (const Arguments& how : {Arguments{}, Arguments("--integer")}) {
     const auto examples = [&](const std::string& limit, const std::string& split) {
       Arguments line = how;
       line.insert(line.end(), {"--examples", limit, "--split", split});
@@ -83,13 +73,12 @@ TEST_F(EvalIntegerTest, TheFirstPicturesOnly) {
     EXPECT_EQ(examples("0", "test"), 230);
     EXPECT_EQ(examples("5000", "test"), 230);
   }
-  EXPECT_NE(evaluate("run", {"--examples", "12"}).out.find("on mnist (first 12 of test): accuracy"), std::string::npos);
-  EXPECT_NE(evaluate("run", {"--examples", "230"}).out.find("on mnist (test): accuracy"), std::string::npos);
-  expect_error(evaluate("run", {"--examples", "-1"}), 2, {"--examples"});
+  expect_text(evaluate("run", {"--examples", "12"}).out, {"on mnist (first 12 of test): accuracy"});
+  expect_text(evaluate("run", {"--examples", "230"}).out, {"on mnist (test): accuracy"});
 }
 
 TEST_F(EvalIntegerTest, FloatRunsAreRefused) {
-  train("run", {"--float"});
+  train("run", "--float");
   expect_error(evaluate("run", {"--integer"}), 1,
                {"run/eval_graph.json", "float network", "train with quantization", "calibrate"});
 }
@@ -97,10 +86,10 @@ TEST_F(EvalIntegerTest, FloatRunsAreRefused) {
 TEST_F(EvalIntegerTest, RunsThatDoNotFitAreRefused) {
   train("run", {});
   expect_error(evaluate("run", {"--integer", "--dataset", "synthetic"}), 1, {"[8,8,1]", "[28,28,1]"});
-  train("wide", {"--activation-bits", "12"});
+  train("wide", "--activation-bits 12");
   expect_error(evaluate("wide", {"--integer"}), 1,
                {"wide/eval_graph.json", "12 bits", "2 to 8", "--activation-bits of at most 8"});
-  train("part", {"--scope", "fc"});
+  train("part", "--scope fc");
   expect_error(evaluate("part", {"--integer"}), 1, {"part/eval_graph.json", "has no range", "without --scope"});
   place_.write("run/checkpoint.safetensors", "no checkpoint");
   expect_error(evaluate("run", {"--integer"}), 1, {"run/checkpoint.safetensors"});

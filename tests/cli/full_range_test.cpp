@@ -18,9 +18,7 @@ using Json = nlohmann::json;
 class FullRangeTest : public TinyTaskTest {
  protected:
   Outcome export_as(const std::string& run, const std::string& format, const Arguments& more = {}) const {
-    Arguments line = {"export", "--run", run, "--format", format, "--out", run + "." + format};
-    line.insert(line.end(), more.begin(), more.end());
-    return program(line);
+    return program(Arguments{"export", "--run", run, "--format", format, "--out", run + "." + format} + more);
   }
   /// Weights that are the lowest integer of all.
   std::int64_t lowest_weights(const std::string& run) const {
@@ -42,13 +40,13 @@ TEST_F(FullRangeTest, AllIntegersGoIntoEveryExport) {
       expect_success(export_as(run, format));
     EXPECT_GT(lowest_weights(run), 0);
   }
-  expect_success(train("narrow", {"--weight-bits", "2", "--ranges", "auto"}));
+  expect_success(train("narrow", "--weight-bits 2 --ranges auto"));
   expect_success(export_as("narrow", "miniqat"));
   EXPECT_EQ(lowest_weights("narrow"), 0);
 }
 
 TEST_F(FullRangeTest, WhatTensorFlowLiteCannotHoldIsToldFromWhatItCan) {
-  const Arguments full = {"--per-channel", "--symmetric-weights", "--full-range-weights"};
+  const Arguments full = "--per-channel --symmetric-weights --full-range-weights";
   expect_success(train("bytes", full));
   expect_error(export_as("bytes", "tflite"), 1,
                {"has a weight of -128", "with --symmetric-weights and without --full-range-weights, or export as"});

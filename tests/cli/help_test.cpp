@@ -18,11 +18,7 @@ const std::vector<std::string> kCommands = {
     "train", "calibrate", "quantize", "reestimate", "sensitivity", "eval",   "predict", "import", "rewrite",
     "run",   "inspect",   "runs",     "report",     "models",      "export", "verify",  "bench",  "completion"};
 
-std::string help_of(const Arguments& line) {
-  const Outcome outcome = miniqat(line);
-  expect_success(outcome);
-  return outcome.out;
-}
+std::string help_of(const Arguments& line) { return expect_success(miniqat(line)).out; }
 
 std::set<std::string> flags_in(const std::string& help) {
   static const std::regex kFlag("^  (?:-.,)?(--[a-z0-9-]+)");
@@ -55,8 +51,7 @@ TEST_F(Help, OfEachCommandIsNoWiderThanItsReadersHaveColumns) {
     expect_within(help_of({"--help"}), columns);
   }
   unsetenv("COLUMNS");
-  EXPECT_NE(help_of({"--help"}).find("\n  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"),
-            std::string::npos);
+  expect_text(help_of({"--help"}), {"\n  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"});
   setenv("COLUMNS", "no number", 1);
   expect_within(help_of({"--help"}), 80);
 }
@@ -68,7 +63,7 @@ TEST_F(Help, OfATrainingHasGroupsAndWhatAFirstWeekNeeds) {
     const std::size_t place = first.find(heading);
     ASSERT_NE(place, std::string::npos) << heading;
     EXPECT_LT(before, place) << heading;
-    EXPECT_NE(all.find(heading), std::string::npos) << heading;
+    expect_text(all, {heading});
     before = place;
   }
   const std::set<std::string> few = flags_in(first), many = flags_in(all);
@@ -82,9 +77,7 @@ TEST_F(Help, OfATrainingHasGroupsAndWhatAFirstWeekNeeds) {
     EXPECT_FALSE(few.contains(flag)) << flag;
     EXPECT_TRUE(many.contains(flag)) << flag;
   }
-  EXPECT_NE(first.find(std::to_string(many.size() - few.size()) + " more flags: miniqat train --help-all"),
-            std::string::npos)
-      << first;
+  expect_text(first, {std::to_string(many.size() - few.size()) + " more flags: miniqat train --help-all"});
   EXPECT_EQ(all.find(" more flags"), std::string::npos);
   EXPECT_LT(std::ranges::count(first, '\n'), 60);
 }

@@ -65,7 +65,7 @@ std::string network(bool open = false) {
   return model.SerializeAsString();
 }
 
-class ImportProgramTest : public ::testing::Test {
+class ImportProgramTest : public ProgramTest {
  protected:
   ImportProgramTest() {
     place_.write("net.onnx", network());
@@ -74,11 +74,9 @@ class ImportProgramTest : public ::testing::Test {
 
   Outcome run(Arguments line, const Arguments& more = {}) const {
     line.insert(line.end(), more.begin(), more.end());
-    const Outcome outcome = miniqat(line, place_.path());
-    expect_success(outcome);
-    return outcome;
+    return expect_success(program(line));
   }
-  std::string bytes(const std::string& file) const { return bytes_of(place_.path() / file); }
+  std::string bytes(const std::string& file) const { return bytes_of(path(file)); }
   /// The bytes of each but the number of steps.
   std::map<std::string, std::string> variables_of(const std::string& run) const {
     std::map<std::string, std::string> variables;
@@ -86,112 +84,94 @@ class ImportProgramTest : public ::testing::Test {
       if (!name.starts_with("session:")) variables[name] = {static_cast<const char*>(tensor.raw()), tensor.bytes()};
     return variables;
   }
-
-  TempDir place_;
 };
 
 TEST_F(ImportProgramTest, AModelTrainsFromItsWeights) {
-  const Arguments settings = {"train",   "--dataset", "mnist", "--data-dir", "digits",
-                              "--float", "--steps",   "3",     "--threads",  "1"};
-  run({"import", "net.onnx", "--out", "imported", "--batch-size", "8"});
+  const Arguments settings = "train --dataset mnist --data-dir digits --float --steps 3 --threads 1";
+  run("import net.onnx --out imported --batch-size 8");
   run(settings, {"--model", "imported/graph.json", "--init-checkpoint", "imported/weights.safetensors", "--out", "a"});
-  const Outcome direct = run(settings, {"--model", "net.onnx", "--batch-size", "8", "--out", "b"});
-  EXPECT_NE(direct.out.find("3 variables restored, 0 new, 0 unused"), std::string::npos) << direct.out;
+  expect_text(run(settings, {"--model", "net.onnx", "--batch-size", "8", "--out", "b"}).out,
+              {"3 variables restored, 0 new, 0 unused"});
   EXPECT_TRUE(bytes("a/checkpoint.safetensors") == bytes("b/checkpoint.safetensors"));
   // Other weights come to others.
   run(settings, {"--model", "imported/graph.json", "--out", "fresh"});
   EXPECT_FALSE(bytes("a/checkpoint.safetensors") == bytes("fresh/checkpoint.safetensors"));
   // From here it is a run like any other.
-  run({"train", "--resume", "--out", "b", "--steps", "5"});
-  run({"quantize", "b", "--epochs", "1", "--validation", "16", "--out", "integers", "--threads", "1"});
-  run({"export", "integers", "--out", "net.c"});
+  run("train --resume --out b --steps 5");
+  run("quantize b --epochs 1 --validation 16 --out integers --threads 1");
+  run("export integers --out net.c");
 }
 
 TEST_F(ImportProgramTest, ARunNeedsItsModelFileOnce) {
-  run({"import", "net.onnx", "--out", "imported", "--batch-size", "8"});
-  const Arguments settings = {"train", "--dataset", "mnist", "--data-dir", "digits", "--steps", "3", "--threads", "1"};
+  run("import net.onnx --out imported --batch-size 8");
+  const Arguments settings = "train --dataset mnist --data-dir digits --steps 3 --threads 1";
   run(settings, {"--float", "--model", "imported/graph.json", "--out", "json"});
   run(settings, {"--float", "--model", "net.onnx", "--batch-size", "8", "--out", "onnx"});
   run(settings, {"--model", "net.onnx", "--batch-size", "8", "--out", "quantized"});
-  const Arguments quantize = {"quantize", "--steps", "2", "--validation", "16", "--threads", "1"};
+  const Arguments quantize = "quantize --steps 2 --validation 16 --threads 1";
   // The file leaves the batch open, its copy has one.
   run(quantize, {"onnx", "--batch-size", "4", "--out", "fours"});
-  std::filesystem::remove(place_.path() / "net.onnx");
-  std::filesystem::remove_all(place_.path() / "imported");
+  std::filesystem::remove(path("net.onnx"));
+  std::filesystem::remove_all(path("imported"));
   for (const std::string from : {"json", "onnx"}) {
     run(quantize, {from, "--out", from + "-integers"});
     run({"train", "--resume", "--out", from, "--steps", "5"});
   }
-  run({"train", "--resume", "--out", "quantized", "--steps", "5"});
+  run("train --resume --out quantized --steps 5");
   // A run of an earlier version.
-  std::filesystem::remove(place_.path() / "onnx/model_graph.json");
-  for (const Arguments& line : {Arguments{"quantize", "onnx", "--out", "x"}, {"train", "--resume", "--out", "onnx"}})
-    expect_error(miniqat(line, place_.path()), 1, {"the run in onnx needs its model file net.onnx", "put it back"});
+  std::filesystem::remove(path("onnx/model_graph.json"));
+  for (const Arguments& line : {Arguments("quantize onnx --out x"), {"train", "--resume", "--out", "onnx"}})
+    expect_error(program(line), 1, {"the run in onnx needs its model file net.onnx", "put it back"});
 }
 
 TEST_F(ImportProgramTest, CommandsTakeAModelForAGraph) {
-  run({"import", "net.onnx", "--out", "imported"});
-  EXPECT_EQ(run({"inspect", "net.onnx"}).out, run({"inspect", "imported/graph.json"}).out);
-  EXPECT_EQ(run({"rewrite", "--graph", "net.onnx"}).out, run({"rewrite", "--graph", "imported/graph.json"}).out);
-  run({"run", "--graph", "net.onnx", "--random-feeds", "--out", "a.safetensors"});
-  run({"run", "--graph", "imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--random-feeds",
-       "--out", "b.safetensors"});
+  run("import net.onnx --out imported");
+  EXPECT_EQ(run("inspect net.onnx").out, run("inspect imported/graph.json").out);
+  EXPECT_EQ(run("rewrite --graph net.onnx").out, run("rewrite --graph imported/graph.json").out);
+  run("run --graph net.onnx --random-feeds --out a.safetensors");
+  run("run --graph imported/graph.json --checkpoint imported/weights.safetensors --random-feeds --out b.safetensors");
   EXPECT_TRUE(bytes("a.safetensors") == bytes("b.safetensors"));
 }
 
 /// As from a float run that has the model's weights: one step at a rate that changes nothing.
 TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
-  const Arguments model = {"--model", "net.onnx",  "--dataset", "mnist",        "--data-dir",
-                           "digits",  "--threads", "1",         "--batch-size", "8"};
-  const auto with = [](Arguments line, const Arguments& more) {
-    line.insert(line.end(), more.begin(), more.end());
-    return line;
-  };
-  run(with({"train", "--float", "--learning-rate", "1e-30", "--weight-decay", "0", "--steps", "1", "--out", "float"},
-           model));
-  const Arguments calibrate = {"calibrate", "--batches", "4", "--weight-bits", "4", "--out"};
-  run(with(calibrate, {"of-run", "float", "--threads", "1"}));
-  const Outcome calibrated = run(with(with(calibrate, {"of-model"}), model));
-  EXPECT_NE(calibrated.out.find("the float network has test accuracy"), std::string::npos) << calibrated.out;
+  const Arguments model = "--model net.onnx --dataset mnist --data-dir digits --threads 1 --batch-size 8";
+  run("train --float --learning-rate 1e-30 --weight-decay 0 --steps 1 --out float" + model);
+  const Arguments calibrate = "calibrate --batches 4 --weight-bits 4 --out";
+  run(calibrate + "of-run float --threads 1");
+  expect_text(run(calibrate + "of-model" + model).out, {"the float network has test accuracy"});
   EXPECT_TRUE(variables_of("of-model") == variables_of("of-run"));
   EXPECT_FALSE(variables_of("of-model") == variables_of("float"));
 
-  const Arguments sensitivity = {"sensitivity", "--bits", "2,8",    "--batches",      "2", "--pictures",
-                                 "16",          "--out",  "widths", "--average-bits", "4"};
-  run(with(sensitivity, {"--run", "float", "--threads", "1"}));
+  const Arguments sensitivity = "sensitivity --bits 2,8 --batches 2 --pictures 16 --out widths --average-bits 4";
+  run(sensitivity + "--run float --threads 1");
   auto measured_of_run = nlohmann::ordered_json::parse(bytes("widths/sensitivity.json"));
-  const Outcome measured = run(with(with(sensitivity, {"--overwrite"}), model));
-  EXPECT_NE(
-      measured.out.find("to use them: miniqat quantize --model net.onnx --batch-size 8 --dataset mnist --data-dir "
-                        "digits --bits-config widths/bits.json --out RUN"),
-      std::string::npos)
-      << measured.out;
+  const Outcome measured = run(sensitivity + "--overwrite" + model);
+  expect_text(measured.out, {"to use them: miniqat quantize --model net.onnx --batch-size 8 --dataset mnist --data-dir "
+                             "digits --bits-config widths/bits.json --out RUN"});
   auto measured_of_model = nlohmann::ordered_json::parse(bytes("widths/sensitivity.json"));
   EXPECT_EQ(measured_of_model["run"], nullptr);
   for (auto* json : {&measured_of_run, &measured_of_model})
     for (const char* key : {"run", "seconds"}) json->erase(key);
   EXPECT_EQ(measured_of_model, measured_of_run);
 
-  const Arguments quantize = {"quantize", "--steps",         "20",  "--validation",   "16", "--weight-bits",
-                              "4",        "--learning-rate", "0.1", "--weight-decay", "0",  "--out"};
-  run(with(quantize, {"integers-of-run", "float", "--threads", "1"}));
-  run(with(with(quantize, {"integers"}), model));
+  const Arguments quantize =
+      "quantize --steps 20 --validation 16 --weight-bits 4 --learning-rate 0.1 --weight-decay 0 --out";
+  run(quantize + "integers-of-run float --threads 1");
+  run(quantize + "integers" + model);
   EXPECT_TRUE(variables_of("integers/trained") == variables_of("integers-of-run/trained"));
   EXPECT_TRUE(variables_of("integers") == variables_of("integers-of-run"));
-  run({"export", "integers", "--out", "net.c"});
-  const std::string listed = run({"runs", "."}).out;
-  EXPECT_NE(listed.find("quantize --model net.onnx --dataset mnist --weight-bits 4 --steps 20 --batch-size 8"),
-            std::string::npos)
-      << listed;
+  run("export integers --out net.c");
+  const std::string listed = run("runs .").out;
+  expect_text(listed, {"quantize --model net.onnx --dataset mnist --weight-bits 4 --steps 20 --batch-size 8"});
 
   // What is stopped goes on with the same model only.
   auto plan = nlohmann::ordered_json::parse(bytes("integers/quantize.json"));
   plan["complete"] = false;
   place_.write("integers/quantize.json", plan.dump());
   place_.write("net.onnx", network(true));
-  const Arguments resume = {"quantize", "--resume", "--out", "integers"};
-  expect_error(miniqat(resume, place_.path()), 1,
-               {"net.onnx, or a file of its weights, has changed since the run began"});
+  const Arguments resume = "quantize --resume --out integers";
+  expect_error(program(resume), 1, {"net.onnx, or a file of its weights, has changed since the run began"});
   place_.write("net.onnx", network());
   run(resume);
   EXPECT_TRUE(variables_of("integers") == variables_of("integers-of-run"));
@@ -210,71 +190,48 @@ TEST_F(ImportProgramTest, AChangedFileOfWeightsEndsARunToo) {
   location.set_value("dense.bin");
   place_.write("parts.onnx", parts.SerializeAsString());
   place_.write("dense.bin", weights);
-  run({"quantize", "--model", "parts.onnx", "--dataset", "mnist", "--data-dir", "digits", "--steps", "2",
-       "--validation", "16", "--batch-size", "8", "--threads", "1", "--out", "run"});
+  run("quantize --model parts.onnx --dataset mnist --data-dir digits --steps 2 --validation 16 --batch-size 8 "
+      "--threads 1 --out run");
   auto plan = nlohmann::ordered_json::parse(bytes("run/quantize.json"));
   plan["complete"] = false;
   place_.write("run/quantize.json", plan.dump());
   std::string changed = weights;
   changed[2] = static_cast<char>(changed[2] ^ 1);
   place_.write("dense.bin", changed);
-  const Arguments resume = {"quantize", "--resume", "--out", "run"};
-  expect_error(miniqat(resume, place_.path()), 1, {"parts.onnx, or a file of its weights, has changed"});
+  const Arguments resume = "quantize --resume --out run";
+  expect_error(program(resume), 1, {"parts.onnx, or a file of its weights, has changed"});
   place_.write("dense.bin", weights);
   run(resume);
 }
 
-TEST_F(ImportProgramTest, AModelAndARunExcludeEachOther) {
-  for (const std::string command : {"calibrate", "quantize", "sensitivity"}) {
-    const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
-      Arguments line = {command, "--out", "x"};
-      line.insert(line.end(), more.begin(), more.end());
-      expect_error(miniqat(line, place_.path()), 2, parts);
-    };
-    refuses({}, {"--run is required", "--model MODEL.onnx with --dataset"});
-    refuses({"--model", "net.onnx"}, {"--model needs --dataset"});
-    refuses({"float", "--model", "net.onnx"}, {"give a float run or --model, not both"});
-    refuses({"float", "--image-size", "8"}, {"--image-size goes with --model"});
-    refuses({"--model", "lenet", "--dataset", "mnist"}, {"--model lenet has no weights", "train --float"});
-  }
-  for (const std::string command : {"calibrate", "sensitivity"})
-    expect_error(miniqat({command, "float", "--batch-size", "8", "--out", "x"}, place_.path()), 2,
-                 {"--batch-size goes with --model"});
-  expect_error(miniqat({"calibrate", "net.onnx", "--out", "x"}, place_.path()), 1,
+TEST_F(ImportProgramTest, AModelIsNoRun) {
+  expect_error(program("calibrate net.onnx --out x"), 1,
                {"net.onnx is a file, not the directory of a run", "with --model"});
 }
 
 TEST_F(ImportProgramTest, AnOpenSizeIsGiven) {
   place_.write("open.onnx", network(true));
-  run({"import", "open.onnx", "--image-size", "12x10", "--out", "imported"});
-  const Arguments size = {"--image-size", "12x10"};
-  EXPECT_EQ(run({"inspect", "open.onnx"}, size).out, run({"inspect", "imported/graph.json"}).out);
-  EXPECT_EQ(run({"inspect", "--diff", "open.onnx", "imported/graph.json"}, size).out,
-            run({"inspect", "--diff", "imported/graph.json", "imported/graph.json"}).out);
-  EXPECT_EQ(run({"rewrite", "--graph", "open.onnx"}, size).out, run({"rewrite", "--graph", "imported/graph.json"}).out);
-  run({"run", "--graph", "open.onnx", "--random-feeds", "--out", "a.safetensors"}, size);
-  run({"run", "--graph", "imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--random-feeds",
-       "--out", "b.safetensors"});
+  run("import open.onnx --image-size 12x10 --out imported");
+  const Arguments size = "--image-size 12x10";
+  EXPECT_EQ(run("inspect open.onnx", size).out, run("inspect imported/graph.json").out);
+  EXPECT_EQ(run("inspect --diff open.onnx imported/graph.json", size).out,
+            run("inspect --diff imported/graph.json imported/graph.json").out);
+  EXPECT_EQ(run("rewrite --graph open.onnx", size).out, run("rewrite --graph imported/graph.json").out);
+  run("run --graph open.onnx --random-feeds --out a.safetensors", size);
+  run("run --graph imported/graph.json --checkpoint imported/weights.safetensors --random-feeds --out b.safetensors");
   EXPECT_TRUE(bytes("a.safetensors") == bytes("b.safetensors"));
-  const Arguments to_onnx = {"export", "--format", "onnx-float", "--graph"};
+  const Arguments to_onnx = "export --format onnx-float --graph";
   run(to_onnx, {"open.onnx", "--image-size", "12x10", "--out", "a.onnx"});
   run(to_onnx, {"imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--out", "b.onnx"});
-  EXPECT_EQ(run({"inspect", "a.onnx"}).out, run({"inspect", "b.onnx"}).out);
-  expect_error(
-      miniqat({"export", "run", "--format", "onnx-float", "--image-size", "9", "--out", "x.onnx"}, place_.path()), 2,
-      {"--image-size goes with --graph"});
-  expect_error(miniqat({"inspect", "open.onnx"}, place_.path()), 1, {"leaves the size of axis 2 open", "--image-size"});
-  expect_error(miniqat({"inspect", "net.onnx", "--image-size", "9"}, place_.path()), 1, {"has 8 pixels along axis 2"});
-  expect_error(miniqat({"inspect", "imported/graph.json", "--image-size", "9"}, place_.path()), 2,
-               {"--image-size", "not an ONNX model"});
-  expect_error(miniqat({"run", "float", "--image-size", "9", "--out", "x"}, place_.path()), 2,
-               {"--image-size", "a run, which has its sizes"});
+  EXPECT_EQ(run("inspect a.onnx").out, run("inspect b.onnx").out);
+  expect_error(program("inspect open.onnx"), 1, {"leaves the size of axis 2 open", "--image-size"});
+  expect_error(program("inspect net.onnx --image-size 9"), 1, {"has 8 pixels along axis 2"});
 }
 
 TEST_F(ImportProgramTest, AnOnnxFileIsOfTheLowestOpsetOrTheOneAskedFor) {
-  run({"train", "--model", "lenet5", "--dataset", "synthetic", "--steps", "3", "--out", "integers"});
+  run("train --model lenet5 --dataset synthetic --steps 3 --out integers");
   const auto opset = [&](const Arguments& flags) {
-    run({"export", "--out", "some.onnx"}, flags);
+    run("export --out some.onnx", flags);
     pb::Model model;
     EXPECT_TRUE(model.ParseFromString(bytes("some.onnx")));
     return model.opset_import(0).version();
@@ -286,66 +243,50 @@ TEST_F(ImportProgramTest, AnOnnxFileIsOfTheLowestOpsetOrTheOneAskedFor) {
 }
 
 TEST_F(ImportProgramTest, TheFloatNetworkGoesBackToOnnx) {
-  run({"import", "net.onnx", "--out", "imported", "--batch-size", "8"});
-  const Arguments export_float = {"export", "--format", "onnx-float"};
+  run("import net.onnx --out imported --batch-size 8");
+  const Arguments export_float = "export --format onnx-float";
   run(export_float,
       {"--graph", "imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--out", "a.onnx"});
   const Outcome direct = run(export_float, {"--graph", "net.onnx", "--out", "b.onnx"});
-  EXPECT_NE(direct.out.find("float32"), std::string::npos) << direct.out;
-  run({"import", "a.onnx", "--out", "again", "--batch-size", "8"});
-  run({"import", "b.onnx", "--out", "direct", "--batch-size", "8"});
+  expect_text(direct.out, {"float32"});
+  run("import a.onnx --out again --batch-size 8");
+  run("import b.onnx --out direct --batch-size 8");
   for (const std::string from : {"imported", "again", "direct"})
-    run({"run", "--graph", from + "/graph.json", "--checkpoint", from + "/weights.safetensors", "--fetch",
-         "dense/BiasAdd", "--random-feeds", "--threads", "1", "--out", from + ".safetensors"});
+    run("run --fetch dense/BiasAdd --random-feeds --threads 1" +
+        Arguments{"--graph", from + "/graph.json", "--checkpoint", from + "/weights.safetensors", "--out",
+                  from + ".safetensors"});
   EXPECT_TRUE(bytes("again.safetensors") == bytes("imported.safetensors"));
   EXPECT_TRUE(bytes("direct.safetensors") == bytes("imported.safetensors"));
 
   // A run's: with the grid of its pictures. Other formats have integers, which it does not have.
-  run({"train", "--model", "net.onnx", "--batch-size", "8", "--dataset", "mnist", "--data-dir", "digits", "--float",
-       "--steps", "3", "--out", "float"});
+  run("train --model net.onnx --batch-size 8 --dataset mnist --data-dir digits --float --steps 3 --out float");
   run(export_float, {"float", "--out", "run.onnx"});
   pb::Model model;
   ASSERT_TRUE(model.ParseFromString(bytes("run.onnx")));
   ASSERT_GE(model.metadata_props_size(), 2);
   EXPECT_EQ(model.metadata_props(0).key(), "input_scale");
   EXPECT_EQ(model.metadata_props(1).value(), "0");
-  run({"train", "--model", "net.onnx", "--batch-size", "8", "--dataset", "mnist", "--data-dir", "digits", "--steps",
-       "3", "--out", "quantized"});
-  const auto refused = [&](const Arguments& more, int status, const std::vector<std::string>& parts) {
-    Arguments line = {"export", "--out", "refused.onnx"};
-    line.insert(line.end(), more.begin(), more.end());
-    expect_error(miniqat(line, place_.path()), status, parts);
-  };
-  refused({"quantized", "--format", "onnx-float"}, 1, {"FakeQuant", "is a quantizer"});
-  refused({"--graph", "net.onnx"}, 2, {"--graph is for --format onnx-float"});
-  for (const char* opset : {"12", "22", "latest"})
-    refused({"float", "--format", "onnx-float", "--opset", opset}, 2, {"--opset", opset});
-  refused({"--format", "onnx-float"}, 2, {"give a run, or --graph"});
-  refused({"float", "--format", "onnx-float", "--graph", "net.onnx"}, 2, {"not both"});
-  refused({"float", "--format", "onnx-float", "--input-scale", "1"}, 2, {"--input-scale is for formats of integers"});
-  refused({"--format", "onnx-float", "--graph", "imported/graph.json"}, 2, {"--graph needs --checkpoint"});
+  run("train --model net.onnx --batch-size 8 --dataset mnist --data-dir digits --steps 3 --out quantized");
+  expect_error(program("export quantized --format onnx-float --out refused.onnx"), 1, {"FakeQuant", "is a quantizer"});
 }
 
 TEST_F(ImportProgramTest, ReportsWhatBecameOfEachNode) {
-  const Outcome outcome = run({"import", "net.onnx", "--out", "imported"});
-  EXPECT_NE(outcome.out.find("Softmax"), std::string::npos) << outcome.out;
+  expect_text(run("import net.onnx --out imported").out, {"Softmax"});
   const auto report = nlohmann::json::parse(bytes("imported/import.json"));
   EXPECT_EQ(report["nodes"].size(), 5u);
 }
 
 TEST_F(ImportProgramTest, OnlyTheFirstOutputIsTrained) {
-  const Arguments train = {"train", "--dataset", "mnist", "--data-dir", "digits",   "--float",   "--steps",
-                           "1",     "--out",     "run",   "--model",    "two.json", "--threads", "1"};
+  const Arguments train =
+      "train --dataset mnist --data-dir digits --float --steps 1 --out run --model two.json --threads 1";
   std::string two = tiny_classifier();
   const std::string outputs = R"("outputs": ["fc/BiasAdd")";
   ASSERT_NE(two.find(outputs), std::string::npos);
   place_.write("two.json", two.insert(two.find(outputs) + outputs.size(), R"(, "flatten")"));
   const std::string out = run(train).out;
-  EXPECT_NE(out.find("note: two.json has 2 outputs; only the first, fc/BiasAdd, is trained; --output chooses another: "
-                     "flatten\n"),
-            std::string::npos)
-      << out;
-  std::filesystem::remove_all(place_.path() / "run");
+  expect_text(out, {"note: two.json has 2 outputs; only the first, fc/BiasAdd, is trained; --output chooses another: "
+                    "flatten\n"});
+  std::filesystem::remove_all(path("run"));
 
   two = tiny_classifier();
   const std::string rate = R"({"name": "fc/biases", "op": "Variable", "attrs": {"shape": [10], )"
@@ -353,21 +294,17 @@ TEST_F(ImportProgramTest, OnlyTheFirstOutputIsTrained) {
   ASSERT_NE(two.find(rate), std::string::npos);
   two.replace(two.find(rate), rate.size(), R"({"name": "fc/biases", "op": "Placeholder", "attrs": {"shape": [10]}})");
   place_.write("two.json", two);
-  expect_error(miniqat(train, place_.path()), 1,
-               {"two.json", "depends on [Placeholder \"fc/biases\"] as well as on the pictures"});
-  EXPECT_FALSE(std::filesystem::exists(place_.path() / "run"));
+  expect_error(program(train), 1, {"two.json", "depends on [Placeholder \"fc/biases\"] as well as on the pictures"});
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
 }
 
 TEST_F(ImportProgramTest, RefusesWithAReason) {
-  run({"train", "--model", "net.onnx", "--dataset", "mnist", "--data-dir", "digits", "--batch-size", "8", "--steps",
-       "1", "--out", "run"});
-  expect_error(miniqat({"import", "net.onnx", "--out", "run"}, place_.path()), 1, {"run holds a config.json"});
-  EXPECT_FALSE(std::filesystem::exists(place_.path() / "run/graph.json"));
+  run("train --model net.onnx --dataset mnist --data-dir digits --batch-size 8 --steps 1 --out run");
+  expect_error(program("import net.onnx --out run"), 1, {"run holds a config.json"});
+  EXPECT_FALSE(std::filesystem::exists(path("run/graph.json")));
   place_.write("broken.onnx", network().substr(0, 100));
-  expect_error(miniqat({"inspect", "broken.onnx"}, place_.path()), 1, {"broken.onnx"});
-  expect_error(miniqat({"train", "--model", "missing.onnx", "--dataset", "mnist", "--data-dir", "digits", "--out", "x"},
-                       place_.path()),
-               1, {"missing.onnx"});
+  expect_error(program("inspect broken.onnx"), 1, {"broken.onnx"});
+  expect_error(program("train --model missing.onnx --dataset mnist --data-dir digits --out x"), 1, {"missing.onnx"});
 }
 
 }  // namespace

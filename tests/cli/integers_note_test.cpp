@@ -12,9 +12,7 @@ const std::string kNote = "note: the network will not become integers: ";
 class IntegersNoteTest : public TinyTaskTest {
  protected:
   std::string output_of(const std::string& out, const Arguments& more) const {
-    const Outcome outcome = train(out, more);
-    expect_success(outcome);
-    return outcome.out;
+    return expect_success(train(out, more)).out;
   }
 };
 
@@ -25,7 +23,7 @@ TEST_F(IntegersNoteTest, TheNodeIsNamedBeforeTheFirstStep) {
   EXPECT_LT(note, out.find("epoch  "));
   // The reason is that of the conversion at the end.
   const std::string reason = out.substr(note + kNote.size(), out.find('\n', note) - note - kNote.size());
-  expect_error(program({"export", "wide", "--out", "wide.c"}), 1, {reason});
+  expect_error(program("export wide --out wide.c"), 1, {reason});
   EXPECT_EQ(output_of("wide", {"--weight-bits", "12", "--resume", "--steps", "14"}).find(kNote), std::string::npos);
 }
 

@@ -32,7 +32,7 @@ class LinksTest : public TinyTaskTest {
 };
 
 TEST_F(LinksTest, ARunGoesOnInFilesOfItsOwn) {
-  expect_success(train("run", {"--stop-at", "8"}));
+  expect_success(train("run", "--stop-at 8"));
   for (const char* name : {"metrics.jsonl", "checkpoint.safetensors", "config.json", "summary.json", "machine.json",
                            "dataset.json", "train_graph.json", "eval_graph.json", "trace.json", "skipped_files.json",
                            "bits.json", "class_weights.json", "init_checkpoint.json", "model_graph.json"}) {
@@ -55,7 +55,7 @@ TEST_F(LinksTest, ARunGoesOnInFilesOfItsOwn) {
 
 // `cp -al`: both runs have the files until one writes.
 TEST_F(LinksTest, ARunCopiedByHardLinksLeavesTheOtherAlone) {
-  expect_success(train("run", {"--stop-at", "8"}));
+  expect_success(train("run", "--stop-at 8"));
   place_.write("run/.lock", "{\"process\":1,\"host\":\"gone\"}\n");
   // Beyond the checkpoint: this would be cut off.
   place_.write("run/metrics.jsonl", bytes_of(path("run/metrics.jsonl")) + "{\"step\": 9, \"loss\": 1}\n");
@@ -81,18 +81,18 @@ TEST_F(LinksTest, ANewRunWritesThroughNoLink) {
     fs::remove_all(path("new"));
   }
   link("new/trace.json");
-  expect_error(train("new", {"--overwrite", "--profile"}), 1, {"new/trace.json: it is a link to "});
+  expect_error(train("new", "--overwrite --profile"), 1, {"new/trace.json: it is a link to "});
   expect_mine();
   // What is deleted is the link.
   fs::remove(path("new/trace.json"));
   link("new/metrics.jsonl");
-  expect_success(train("new", {"--overwrite"}));
+  expect_success(train("new", "--overwrite"));
   expect_mine();
   EXPECT_FALSE(fs::is_symlink(path("new/metrics.jsonl")));
 }
 
 TEST_F(LinksTest, APipeInTheRunIsRefusedAtOnce) {
-  expect_success(train("run", {"--stop-at", "8"}));
+  expect_success(train("run", "--stop-at 8"));
   fs::remove(path("run/metrics.jsonl"));
   ASSERT_EQ(::mkfifo(path("run/metrics.jsonl").c_str(), 0600), 0);
   expect_error(resume("run"), 1, {"run/metrics.jsonl: it is not a regular file"});
@@ -101,34 +101,31 @@ TEST_F(LinksTest, APipeInTheRunIsRefusedAtOnce) {
 TEST_F(LinksTest, OtherCommandsWriteThroughNoneEither) {
   make_float_run(place_, "tiny", "float");
   link("measured/sensitivity.json");
-  const Arguments sensitivity = {"sensitivity", "--run", "float", "--out", "measured", "--threads", "1", "--overwrite"};
+  const Arguments sensitivity = "sensitivity --run float --out measured --threads 1 --overwrite";
   expect_error(program(sensitivity), 1, {"measured/sensitivity.json: it is a link to "});
   expect_mine();
   expect_success(train("run"));
   link("run/verify.json");
-  const Outcome verified = program({"verify", "--run", "run", "--no-runtimes"});
+  const Outcome verified = program("verify --run run --no-runtimes");
   EXPECT_EQ(verified.status, 0);
-  EXPECT_NE(verified.err.find("note: `miniqat report` will not know of this: cannot write run/verify.json"),
-            std::string::npos)
-      << verified.err;
+  expect_text(verified.err, {"note: `miniqat report` will not know of this: cannot write run/verify.json"});
   expect_mine();
   for (const char* name : {"imported/graph.json", "imported/weights.safetensors", "imported/import.json"}) {
     fs::remove_all(path("imported"));
     link(name);
-    expect_error(program({"import", "none.onnx", "--out", "imported"}), 1, {name, "it is a link to "});
+    expect_error(program("import none.onnx --out imported"), 1, {name, "it is a link to "});
     expect_mine();
   }
 }
 
 TEST_F(LinksTest, QuantizeGoesOnInFilesOfItsOwn) {
   make_float_run(place_, "tiny", "float");
-  const Arguments begin = {"quantize", "--run", "float", "--out", "low", "--epochs", "1", "--threads", "1"};
-  expect_success(program(begin));
+  expect_success(program("quantize --run float --out low --epochs 1 --threads 1"));
   fs::rename(path("low/quantize.json"), path("mine"));
   const std::string before = bytes_of(path("mine"));
   fs::create_symlink(path("mine"), path("low/quantize.json"));
   fs::remove(path("low/config.json"));
-  expect_error(program({"quantize", "--resume", "--out", "low"}), 1, {"low/quantize.json: it is a link to "});
+  expect_error(program("quantize --resume --out low"), 1, {"low/quantize.json: it is a link to "});
   EXPECT_EQ(bytes_of(path("mine")), before);
 }
 

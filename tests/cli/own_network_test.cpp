@@ -110,8 +110,7 @@ TEST(OwnNetwork, TheCommandsOfThePageRun) {
 /// What `miniqat models` says of a network of one's own is a command that works, and a page that there is.
 TEST(OwnNetwork, ModelsSaysHowToBeginOne) {
   const TempDir place;
-  const Outcome models = miniqat({"models"});
-  expect_success(models);
+  const Outcome models = expect_success(miniqat("models"));
   const std::regex line(R"(\n  (miniqat [^\n]*))");
   std::string commands;
   int count = 0;

@@ -42,9 +42,7 @@ class PastedCommandsTest : public TinyTaskTest {
 };
 
 TEST_F(PastedCommandsTest, TrainingGoesOn) {
-  const Outcome stopped = train(kName, {"--stop-at", "5"});
-  expect_success(stopped);
-  const std::string command = between(stopped.out, "go on with: ", "\n");
+  const std::string command = between(expect_success(train(kName, "--stop-at 5")).out, "go on with: ", "\n");
   EXPECT_EQ(command, concat("miniqat train --resume --out ", shell_quoted(kName)));
   expect_success(paste(command));
   EXPECT_EQ(step_of(path(kName)), 12);
@@ -52,7 +50,7 @@ TEST_F(PastedCommandsTest, TrainingGoesOn) {
 
 TEST_F(PastedCommandsTest, AFailedTrainingGoesOn) {
   fs::create_directories(path(kName) / "summary.json/in the way");
-  const Outcome failed = train(kName, {"--overwrite"});
+  const Outcome failed = train(kName, "--overwrite");
   EXPECT_EQ(failed.status, 1);
   const std::string command = between(failed.err, " with: ", "\n");
   fs::remove_all(path(kName) / "summary.json");
@@ -60,7 +58,7 @@ TEST_F(PastedCommandsTest, AFailedTrainingGoesOn) {
 }
 
 TEST_F(PastedCommandsTest, QuantizeGoesOn) {
-  expect_success(train("float", {"--float"}));
+  expect_success(train("float", "--float"));
   fs::create_directories(path(kName));
   place_.write(concat(kName, "/quantize.json"), "{}");
   const Outcome begun = program({"eval", kName});
@@ -72,10 +70,10 @@ TEST_F(PastedCommandsTest, QuantizeGoesOn) {
 
 TEST_F(PastedCommandsTest, TheCommandOfASensitivityIsTakenByQuantizeAndCalibrate) {
   fs::copy(path("digits"), path("my $(touch x) digits"));
-  expect_success(train(kName, {"--float"}));
+  expect_success(train(kName, "--float"));
   const Outcome measured =
-      program({"sensitivity", kName, "--data-dir", "my $(touch x) digits", "--bits", "4,8", "--average-bits", "6",
-               "--batches", "2", "--threads", "1", "--out", "widths of a$(touch x)'b"});
+      program("sensitivity --bits 4,8 --average-bits 6 --batches 2 --threads 1" +
+              Arguments{kName, "--data-dir", "my $(touch x) digits", "--out", "widths of a$(touch x)'b"});
   expect_success(measured);
   const std::string quantize = between(measured.out, "to use them: ", " --out RUN\n"),
                     calibrate = between(measured.out, "to use them without training: ", " --out PTQ\n");
@@ -86,12 +84,11 @@ TEST_F(PastedCommandsTest, TheCommandOfASensitivityIsTakenByQuantizeAndCalibrate
 }
 
 TEST_F(PastedCommandsTest, RunsAndReportTellCommandsThatAreQuoted) {
-  expect_success(train(kName, {"--float"}));
+  expect_success(train(kName, "--float"));
   expect_success(program({"calibrate", kName, "--batches", "2", "--threads", "1", "--out", "my runs/$(touch x)"}));
-  const Outcome list = program({"runs", "my runs"});
-  expect_success(list);
+  const Outcome list = expect_success(program({"runs", "my runs"}));
   const std::string command = concat("calibrate ", shell_quoted(kName), " --batches 2");
-  EXPECT_NE(list.out.find(command), std::string::npos) << list.out;
+  expect_text(list.out, {command});
   expect_success(paste(concat("miniqat ", command, " --threads 1 --out again")));
   EXPECT_EQ(checkpoint_bytes("again"), checkpoint_bytes("my runs/$(touch x)"));
   expect_success(program({"report", "my runs/$(touch x)", "--pictures", "0", "--threads", "1", "--out", "page.html"}));
@@ -102,7 +99,7 @@ TEST_F(PastedCommandsTest, RunsAndReportTellCommandsThatAreQuoted) {
 
 /// A stop of `quantize`, whose stages tell the whole command.
 TEST_F(PastedCommandsTest, AStoppedQuantizeGoesOn) {
-  expect_success(train("float", {"--float"}));
+  expect_success(train("float", "--float"));
   Program quantize({"quantize", "float", "--batches", "2", "--steps", "2000000", "--threads", "1", "--out", kName},
                    place_.path());
   quantize.wait_for_output("epoch");

@@ -31,24 +31,19 @@ class PictureSizeTest : public TinyTaskTest {
   }
 };
 
-const Arguments kLarge = {"--dataset", "mnist", "--data-dir", "large"};
-
-Arguments operator+(Arguments line, const Arguments& more) {
-  line.insert(line.end(), more.begin(), more.end());
-  return line;
-}
+const Arguments kLarge = "--dataset mnist --data-dir large";
 
 TEST_F(PictureSizeTest, PicturesThatDoNotFitAreNotExpanded) {
   expect_refusal(train("run", kLarge), "tiny.json");
   EXPECT_FALSE(std::filesystem::exists(path("run")));
   expect_success(train("run"));
-  expect_success(train("float", {"--float"}));
-  expect_success(program({"export", "--run", "run", "--format", "miniqat", "--out", "net.miniqat"}));
-  expect_refusal(program(Arguments{"eval", "--run", "run"} + kLarge), "run/eval_graph.json");
-  expect_refusal(program(Arguments{"eval", "--run", "run", "--integer"} + kLarge), "run/eval_graph.json");
-  expect_refusal(program(Arguments{"eval", "--model", "net.miniqat"} + kLarge), "net.miniqat");
-  expect_refusal(program(Arguments{"verify", "--run", "run"} + kLarge), "run/eval_graph.json");
-  expect_refusal(program(Arguments{"calibrate", "--run", "float", "--out", "ptq"} + kLarge), "float/eval_graph.json");
+  expect_success(train("float", "--float"));
+  expect_success(program("export --run run --format miniqat --out net.miniqat"));
+  expect_refusal(program(Arguments("eval --run run") + kLarge), "run/eval_graph.json");
+  expect_refusal(program(Arguments("eval --run run --integer") + kLarge), "run/eval_graph.json");
+  expect_refusal(program(Arguments("eval --model net.miniqat") + kLarge), "net.miniqat");
+  expect_refusal(program(Arguments("verify --run run") + kLarge), "run/eval_graph.json");
+  expect_refusal(program(Arguments("calibrate --run float --out ptq") + kLarge), "float/eval_graph.json");
 }
 
 TEST_F(PictureSizeTest, OwnPicturesFitWithTheFlagsOfTheError) {
@@ -57,8 +52,7 @@ TEST_F(PictureSizeTest, OwnPicturesFitWithTheFlagsOfTheError) {
     for (const std::string kind : {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})
       place_.write("own/" + part + "/" + kind + "/a.png", png_bytes(picture));
   const auto own = [&](const Arguments& more) {
-    return program(Arguments{"train", "--model", "tiny.json", "--dataset", "./own", "--steps", "1", "--out", "run"} +
-                   more);
+    return program(Arguments("train --model tiny.json --dataset ./own --steps 1 --out run") + more);
   };
   const std::string are = "own are [9,9,3]; ";
   expect_error(own({}), 1, {are + "--image-size 8x8 and --colour grey make them fit"});

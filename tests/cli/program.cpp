@@ -32,13 +32,21 @@ constexpr unsigned kTimeLimitSeconds = 120;
   _exit(127);
 }
 
-Program::Line with_path(const Arguments& arguments) {
-  Program::Line line{{program_path()}};
-  line.words.insert(line.words.end(), arguments.begin(), arguments.end());
-  return line;
-}
+Program::Line with_path(const Arguments& arguments) { return {Arguments{program_path()} + arguments}; }
 
 }  // namespace
+
+Arguments::Arguments(const std::string& line) {
+  std::istringstream words(line);
+  for (std::string word; words >> word;) push_back(word);
+}
+
+Arguments::Arguments(const char* line) : Arguments(std::string(line)) {}
+
+Arguments operator+(Arguments line, const Arguments& more) {
+  line.insert(line.end(), more.begin(), more.end());
+  return line;
+}
 
 std::string program_path() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../cli/miniqat").lexically_normal();
@@ -93,9 +101,10 @@ Outcome miniqat(const Arguments& arguments, const std::filesystem::path& directo
   return Program(arguments, directory).wait();
 }
 
-void expect_success(const Outcome& outcome) {
+Outcome expect_success(const Outcome& outcome) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
+  return outcome;
 }
 
 void expect_error(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
@@ -107,6 +116,11 @@ void expect_error(const Outcome& outcome, int status, const std::vector<std::str
     EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in " << text;
   for (const char* trace : {"terminate", "what()", "runtime error", "Sanitizer"})
     EXPECT_EQ(text.find(trace), std::string::npos) << text;
+}
+
+void expect_text(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in\n" << text;
 }
 
 std::string bytes_of(const std::filesystem::path& path) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include <filesystem>
@@ -11,7 +12,16 @@
 
 namespace miniqat::testing {
 
-using Arguments = std::vector<std::string>;
+/// The words of a command line: a list of them, or the line itself, which is split at its blanks.
+class Arguments : public std::vector<std::string> {
+ public:
+  using vector::vector;
+  Arguments() = default;
+  Arguments(const char* line);         // NOLINT(google-explicit-constructor): as a user types it
+  Arguments(const std::string& line);  // NOLINT(google-explicit-constructor)
+};
+/// One line with more words behind it.
+Arguments operator+(Arguments line, const Arguments& more);
 
 /// How a program ended and what it printed.
 struct Outcome {
@@ -55,13 +65,25 @@ std::string program_path();
 /// Runs the program to its end, in `directory` if one is given.
 Outcome miniqat(const Arguments& arguments, const std::filesystem::path& directory = {});
 
-/// Expects status 0 and an empty stderr.
-void expect_success(const Outcome& outcome);
+/// Expects status 0 and an empty stderr. Returns the outcome.
+Outcome expect_success(const Outcome& outcome);
 /// Expects the status, and on stderr exactly one line, which starts with the program's name, holds every part and is
 /// nothing that a crash leaves behind.
 void expect_error(const Outcome& outcome, int status, const std::vector<std::string>& parts);
 
+/// Expects every part somewhere in what was printed.
+void expect_text(const std::string& text, const std::vector<std::string>& parts);
+
 /// The bytes of a file; fails the test when there is none.
 std::string bytes_of(const std::filesystem::path& path);
+
+/// Tests of the program in a directory of their own.
+class ProgramTest : public ::testing::Test {
+ protected:
+  std::filesystem::path path(const std::string& name) const { return place_.path() / name; }
+  Outcome program(const Arguments& line) const { return miniqat(line, place_.path()); }
+
+  TempDir place_;
+};
 
 }  // namespace miniqat::testing

@@ -25,20 +25,16 @@ const std::string kGraph = R"({"format": "miniqat.graph", "version": 1, "nodes":
   {"name": "loss3", "op": "SoftmaxCrossEntropy", "inputs": ["y", "labels"]},
   {"name": "loss5", "op": "SoftmaxCrossEntropy", "inputs": ["x", "five"]}], "outputs": ["loss"]})";
 
-class RandomFeedsTest : public ::testing::Test {
+class RandomFeedsTest : public ProgramTest {
  protected:
   Outcome run(const Arguments& more, const std::string& graph = kGraph) const {
     place_.write("graph.json", graph);
-    Arguments line = {"run", "--graph", "graph.json", "--threads", "1", "--out", "out.safetensors"};
-    line.insert(line.end(), more.begin(), more.end());
-    return miniqat(line, place_.path());
+    return program("run --graph graph.json --threads 1 --out out.safetensors" + more);
   }
   NamedTensors compute(const Arguments& more) const {
     expect_success(run(more));
-    return read_safetensors(place_.path() / "out.safetensors").tensors;
+    return read_safetensors(path("out.safetensors")).tensors;
   }
-
-  TempDir place_;
 };
 
 std::vector<float> floats(const NamedTensors& tensors, const std::string& name) {
@@ -74,7 +70,7 @@ TEST_F(RandomFeedsTest, PicturesAreNormalAndLabelsAreClasses) {
 }
 
 TEST_F(RandomFeedsTest, TheSeedDecides) {
-  const Arguments asked = {"--random-feeds", "--fetch", "x,five"};
+  const Arguments asked = "--random-feeds --fetch x,five";
   const NamedTensors one = compute(asked), again = compute({"--random-feeds", "--fetch", "five,x", "--seed", "1"}),
                      two = compute({"--random-feeds", "--fetch", "x,five", "--seed", "2"});
   EXPECT_EQ(floats(one, "x"), floats(again, "x"));
@@ -86,7 +82,7 @@ TEST_F(RandomFeedsTest, TheSeedDecides) {
 TEST_F(RandomFeedsTest, WhatIsFedStaysAsItIs) {
   Tensor x(Shape{500, 5});
   std::ranges::fill(x.values<float>(), 0.5f);
-  write_safetensors(place_.path() / "feeds.safetensors", {.tensors = {{"x", x}}, .metadata = {}});
+  write_safetensors(path("feeds.safetensors"), {.tensors = {{"x", x}}, .metadata = {}});
   const NamedTensors out =
       compute({"--feeds", "feeds.safetensors", "--random-feeds", "--fetch", "x,five,loss5", "--gradients-of", "loss3"});
   EXPECT_EQ(floats(out, "x"), std::vector<float>(2500, 0.5f));
@@ -97,17 +93,17 @@ TEST_F(RandomFeedsTest, WhatIsFedStaysAsItIs) {
 }
 
 TEST_F(RandomFeedsTest, WithoutTheFlagPlaceholdersMustBeFed) {
-  expect_error(run({"--fetch", "loss"}), 1, {"must be fed", "[500"});
+  expect_error(run("--fetch loss"), 1, {"must be fed", "[500"});
 }
 
 TEST_F(RandomFeedsTest, ARunEndsWithNodesArenaAndPeakMemory) {
   // More than the program needs: what the process that starts it holds is none of its memory.
   const std::vector<char> ballast(300'000'000, 1);
-  const Outcome outcome = run({"--random-feeds", "--fetch", "square"}, R"({"format": "miniqat.graph", "version": 1,
+  const Outcome outcome =
+      expect_success(run("--random-feeds --fetch square", R"({"format": "miniqat.graph", "version": 1,
     "nodes": [{"name": "x", "op": "Placeholder", "attrs": {"shape": [1000, 1000]}},
               {"name": "y", "op": "Placeholder", "attrs": {"shape": [2]}},
-              {"name": "square", "op": "Square", "inputs": ["x"]}]})");
-  expect_success(outcome);
+              {"name": "square", "op": "Square", "inputs": ["x"]}]})"));
   int peak = 0;
   const std::size_t end = outcome.out.find("\nran ");
   ASSERT_NE(end, std::string::npos) << outcome.out;

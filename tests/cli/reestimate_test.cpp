@@ -24,24 +24,21 @@ class ReestimateTest : public TinyTaskTest {
  protected:
   /// A run with a batch norm; 12 steps, eight an epoch.
   void train_norm(const std::string& out, const Arguments& more = {}) const {
-    Arguments all = {"--model", "norm.json", "--schedule", "constant"};
+    Arguments all = "--model norm.json --schedule constant";
     if (std::ranges::count(more, "--float") == 0) all.insert(all.end(), {"--weight-bits", "4", "--ranges", "observed"});
     all.insert(all.end(), more.begin(), more.end());
     expect_success(train(out, all));
   }
   Outcome reestimate(const std::string& run, const Arguments& more = {}) const {
-    Arguments line = {"reestimate", "--run", run, "--threads", "1"};
-    line.insert(line.end(), more.begin(), more.end());
-    return program(line);
+    return program(Arguments{"reestimate", "--run", run, "--threads", "1"} + more);
   }
   Safetensors checkpoint(const std::string& run) const {
     return read_safetensors(path(run) / "checkpoint.safetensors");
   }
   Json summary(const std::string& run) const { return json_of(path(run) / "summary.json"); }
   double accuracy(const std::string& run, const std::string& split = "test") const {
-    const Outcome outcome = program({"eval", "--run", run, "--split", split, "--json", "--threads", "1"});
-    expect_success(outcome);
-    return Json::parse(outcome.out)["accuracy"];
+    return Json::parse(
+        expect_success(program({"eval", "--run", run, "--split", split, "--json", "--threads", "1"})).out)["accuracy"];
   }
   static bool same(const Tensor& a, const Tensor& b) {
     const auto bytes = [](const Tensor& tensor) { return static_cast<const char*>(tensor.raw()); };
@@ -55,13 +52,11 @@ TEST_F(ReestimateTest, ChangesTheStatisticsAndTheAccuraciesOfTheSummary) {
     train_norm(fold, {"--bn-fold", fold});
     const Safetensors before = checkpoint(fold);
     const Json former = summary(fold);
-    const Outcome outcome = reestimate(fold, {"--batches", "3", "--seed", "9"});
-    expect_success(outcome);
-    for (const std::string& text :
-         {std::string("norm.json on mnist: the run " + fold + " has test accuracy "), std::string("moving averages\n"),
-          std::string("1 batch norm, 3 batches of 4 training pictures\n"), std::string("batch 3/3\n"),
-          std::string(" of 20), before "), "; run directory " + fold + "\n"})
-      EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+    const Outcome outcome = expect_success(reestimate(fold, {"--batches", "3", "--seed", "9"}));
+    expect_text(outcome.out,
+                {std::string("norm.json on mnist: the run " + fold + " has test accuracy "),
+                 std::string("moving averages\n"), std::string("1 batch norm, 3 batches of 4 training pictures\n"),
+                 std::string("batch 3/3\n"), std::string(" of 20), before "), "; run directory " + fold + "\n"});
     const Safetensors after = checkpoint(fold);
     EXPECT_EQ(after.tensors.size(), before.tensors.size() + kEstimated.size());
     EXPECT_EQ(after.metadata, before.metadata);
@@ -111,7 +106,7 @@ TEST_F(ReestimateTest, AnotherDirectoryGetsAWholeRun) {
   EXPECT_EQ(json_of(path("other/config.json")), config);
   EXPECT_EQ(summary("other")["test_loss"], summary("in-place")["test_loss"]);
   EXPECT_EQ(summary("other")["test_accuracy"], accuracy("other"));
-  expect_success(resume("other", {"--steps", "14"}));
+  expect_success(resume("other", "--steps 14"));
   expect_error(reestimate("run", {"--out", "other"}), 1, {"other holds a run already", "--overwrite"});
   expect_success(reestimate("run", {"--out", "other", "--overwrite"}));
   EXPECT_EQ(checkpoint_bytes("other"), checkpoint_bytes("in-place"));
@@ -119,11 +114,10 @@ TEST_F(ReestimateTest, AnotherDirectoryGetsAWholeRun) {
 
 TEST_F(ReestimateTest, MeasuresOnTheValidationPartAndTakesNoPictureOfIt) {
   train_norm("run", {"--validation", "8", "--float"});
-  const Outcome outcome = reestimate("run");
-  expect_success(outcome);
-  for (const char* text : {"the run run has validation accuracy ", "6 batches of 4 training pictures (all there are)",
-                           ": validation accuracy ", " of 8), test accuracy ", " of 20), before validation accuracy "})
-    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  const Outcome outcome = expect_success(reestimate("run"));
+  expect_text(outcome.out,
+              {"the run run has validation accuracy ", "6 batches of 4 training pictures (all there are)",
+               ": validation accuracy ", " of 8), test accuracy ", " of 20), before validation accuracy "});
   EXPECT_EQ(summary("run")["validation_accuracy"], accuracy("run", "validation"));
   EXPECT_EQ(summary("run")["test_accuracy"], accuracy("run"));
 }
@@ -140,16 +134,11 @@ TEST_F(ReestimateTest, SaysWhatIsWrongAndChangesNothing) {
   expect_error(reestimate("half"), 1, {"the run in half is unfinished: its checkpoint is of step 5", "--resume"});
   expect_error(reestimate("nowhere"), 1, {"nowhere holds no run"});
   expect_error(reestimate("run", {"--data-dir", "elsewhere"}), 1, {"elsewhere"});
-  expect_error(reestimate("run", {"--batches", "0"}), 2, {"--batches must be at least 1, got 0"});
-  expect_error(reestimate("run", {"--seed", "-1"}), 2, {"--seed must not be negative, got -1"});
-  expect_error(reestimate("run", {"--overwrite"}), 2, {"--overwrite is for --out"});
-  expect_error(reestimate("run", {"--out", "run", "--overwrite"}), 2, {"--overwrite would delete the run in --run"});
-  expect_error(program({"reestimate"}), 2, {"--run"});
   write_tiny_digits(place_, "few", 3, 20);
   expect_error(reestimate("run", {"--data-dir", "few"}), 1, {"fewer than one batch of 4"});
   EXPECT_EQ(checkpoint_bytes("run"), before);
   train_norm("float", {"--float"});
-  EXPECT_EQ(program({"calibrate", "--run", "float", "--out", "ptq", "--batches", "2"}).status, 0);
+  EXPECT_EQ(program("calibrate --run float --out ptq --batches 2").status, 0);
   expect_error(reestimate("ptq"), 1, {"the run in ptq was calibrated, not trained"});
   EXPECT_FALSE(fs::exists(path("elsewhere")));
 }
@@ -171,8 +160,7 @@ TEST_F(ReestimateTest, TrainDoesTheSameAfterItsLastStep) {
   EXPECT_EQ(summary("run")["test_accuracy"], accuracy("run"));
   EXPECT_EQ(json_of(path("run/config.json"))["reestimate"], 3);
   const Outcome complete = resume("run");
-  EXPECT_NE(complete.out.find("is complete: 12 of 12 steps done"), std::string::npos) << complete.out;
-  expect_error(resume("run", {"--reestimate", "4"}), 2, {"--reestimate differs from the run's own (3)"});
+  expect_text(complete.out, {"is complete: 12 of 12 steps done"});
 }
 
 TEST_F(ReestimateTest, PicturesAreVariedAsInTheTraining) {
@@ -218,7 +206,7 @@ TEST_F(ReestimateTest, ARunThatWasKilledComesToTheSameFiles) {
 
 TEST_F(ReestimateTest, ALongerRunGoesOnWithTheMovingAverages) {
   train_norm("run", {"--reestimate", "3"});
-  expect_success(resume("run", {"--steps", "20", "--stop-at", "14"}));
+  expect_success(resume("run", "--steps 20 --stop-at 14"));
   for (const auto& [name, tensor] : checkpoint("run").tensors) EXPECT_FALSE(name.starts_with("trained:")) << name;
   expect_success(resume("run"));
   train_norm("whole", {"--reestimate", "3", "--steps", "20"});
@@ -226,23 +214,21 @@ TEST_F(ReestimateTest, ALongerRunGoesOnWithTheMovingAverages) {
   // So does one whose statistics the command has estimated.
   train_norm("command");
   expect_success(reestimate("command"));
-  expect_success(resume("command", {"--steps", "20"}));
+  expect_success(resume("command", "--steps 20"));
   train_norm("plain", {"--steps", "20"});
   EXPECT_EQ(checkpoint_bytes("command"), checkpoint_bytes("plain"));
 }
 
 TEST_F(ReestimateTest, AnotherRunStartsFromTheEstimates) {
   train_norm("run", {"--float", "--reestimate", "3"});
-  expect_success(train("next", {"--model", "norm.json", "--init-checkpoint", "run", "--freeze-bn-delay", "0"}));
+  expect_success(train("next", "--model norm.json --init-checkpoint run --freeze-bn-delay 0"));
   EXPECT_TRUE(same(checkpoint("next").tensors.at(kEstimated[0]), checkpoint("run").tensors.at(kEstimated[0])));
 }
 
 TEST_F(ReestimateTest, TrainDoesItUnaskedAtFewBitsPerChannel) {
   const auto output = [&](const std::string& run, Arguments flags) {
     flags.insert(flags.begin(), {"--model", "norm.json", "--overwrite"});
-    const Outcome outcome = train(run, flags);
-    expect_success(outcome);
-    return outcome.out;
+    return expect_success(train(run, flags)).out;
   };
   const auto estimates = [&](Arguments flags) {
     return output("run", std::move(flags)).find("re-estimated the statistics") != std::string::npos;
@@ -256,7 +242,7 @@ TEST_F(ReestimateTest, TrainDoesItUnaskedAtFewBitsPerChannel) {
   EXPECT_FALSE(estimates({"--weight-bits", "4", "--per-channel", "--freeze-bn-delay", "3"})) << "they keep theirs";
   const std::string advice = "--per-channel, a range for each channel";
   EXPECT_FALSE(estimates({"--weight-bits", "4"})) << "it may do harm with a range for all channels";
-  EXPECT_NE(output("run", {"--weight-bits", "4"}).find(advice), std::string::npos);
+  expect_text(output("run", {"--weight-bits", "4"}), {advice});
   EXPECT_EQ(output("run", {"--weight-bits", "5"}).find(advice), std::string::npos);
   EXPECT_EQ(output("run", {"--weight-bits", "4", "--model", "tiny.json"}).find(advice), std::string::npos);
 }
@@ -272,12 +258,10 @@ TEST_F(ReestimateTest, ARunOfTheTimeBeforeGoesOnWithoutIt) {
 }
 
 TEST_F(ReestimateTest, TrainRefusesItWithoutBatchNormsToEstimate) {
-  expect_error(train("no", {"--reestimate", "3"}), 2, {"--reestimate: tiny.json has no batch norm"});
-  expect_error(train("no", {"--model", "norm.json", "--reestimate", "3", "--freeze-bn-delay", "12"}), 2,
+  expect_error(train("no", "--model norm.json --reestimate 3 --freeze-bn-delay 12"), 2,
                {"--reestimate: norm.json has frozen its batch norms at step 12 (--freeze-bn-delay)"});
-  expect_error(train("no", {"--reestimate", "-1"}), 2, {"--reestimate must not be negative, got -1"});
   EXPECT_FALSE(fs::exists(path("no")));
-  EXPECT_EQ(train("late", {"--model", "norm.json", "--reestimate", "3", "--freeze-bn-delay", "13"}).status, 0);
+  EXPECT_EQ(train("late", "--model norm.json --reestimate 3 --freeze-bn-delay 13").status, 0);
 }
 
 }  // namespace

@@ -20,9 +20,7 @@ class ReportTest : public TinyTaskTest {
  protected:
   /// The data of a report on these words.
   Json report(const Arguments& words) const {
-    Arguments line = {"report", "--out", "report.html", "--threads", "1"};
-    line.insert(line.end(), words.begin(), words.end());
-    const Outcome outcome = program(line);
+    const Outcome outcome = program("report --out report.html --threads 1" + words);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     return report_data(path("report.html"));
   }
@@ -40,9 +38,7 @@ class ReportTest : public TinyTaskTest {
   }
 
   void expect_equal_to_eval(const Json& answers, const Arguments& how) const {
-    Arguments line = {"eval", "--json", "--by-class", "--threads", "1"};
-    line.insert(line.end(), how.begin(), how.end());
-    const Json eval = json(line);
+    const Json eval = json("eval --json --by-class --threads 1" + how);
     for (const char* key : {"examples", "correct", "accuracy", "loss", "classes", "confusion"})
       EXPECT_EQ(answers[key], eval[key]) << answers["name"] << " " << key;
   }
@@ -50,14 +46,13 @@ class ReportTest : public TinyTaskTest {
 
 /// Float, calibrated, trained, integers; verify and sensitivity.
 TEST_F(ReportTest, HasTheNumbersOfTheOtherCommands) {
-  expect_success(train("float", {"--float"}));
-  ASSERT_EQ(program({"quantize", "float", "--weight-bits", "4", "--activation-bits", "4", "--batches", "2", "--epochs",
-                     "1", "--validation", "8", "--threads", "1", "--out", "run"})
+  expect_success(train("float", "--float"));
+  ASSERT_EQ(program("quantize float --weight-bits 4 --activation-bits 4 --batches 2 --epochs 1 --validation 8 "
+                    "--threads 1 --out run")
                 .status,
             0);
   const Json verified = json({"verify", "run", "--no-runtimes", "--json", "--threads", "1"});
-  expect_success(program({"sensitivity", "float", "--bits", "2,4", "--pictures", "8", "--batches", "2", "--threads",
-                          "1", "--out", "sens"}));
+  expect_success(program("sensitivity float --bits 2,4 --pictures 8 --batches 2 --threads 1 --out sens"));
   const Json data = report({"run", "--sensitivity", "sens", "--pictures", "3"});
   ASSERT_EQ(data["runs"].size(), 1u);
   const Json& run = data["runs"][0];
@@ -109,7 +104,7 @@ TEST_F(ReportTest, HasTheNumbersOfTheOtherCommands) {
 /// A layer with 2 bits between layers with 8.
 TEST_F(ReportTest, RanksTheLayerWithFewBitsFirst) {
   place_.write("bits.json", R"({"conv1": {"weight_bits": 2, "activation_bits": 8}, "*": 8})");
-  expect_success(train("run", {"--bits-config", "bits.json"}));
+  expect_success(train("run", "--bits-config bits.json"));
   const Json run = report({"run"})["runs"][0];
   const Json& layers = run["layers"];
   ASSERT_EQ(layers.size(), 2u);
@@ -137,14 +132,14 @@ TEST_F(ReportTest, RanksTheLayerWithFewBitsFirst) {
 
 /// The float run is another one, or at another place.
 TEST_F(ReportTest, FindsTheFloatRunAgain) {
-  expect_success(train("one/float", {"--float", "--steps", "40"}));
+  expect_success(train("one/float", "--float --steps 40"));
   expect_success(
       miniqat({"calibrate", "float", "--data-dir", path("digits"), "--batches", "2", "--threads", "1", "--out", "ptq"},
               path("one")));
   const auto found = [&] { return report({"one/ptq"})["runs"][0]["float_run"].get<std::string>(); };
   EXPECT_EQ(found(), path("one/float"));
   // At the path that the run names lies a float run by now, but not that one.
-  expect_success(train("float", {"--float", "--steps", "1"}));
+  expect_success(train("float", "--float --steps 1"));
   const auto accuracy = [&](const char* run) { return json_of(path(run) / "summary.json")["test_accuracy"]; };
   ASSERT_NE(accuracy("float"), accuracy("one/float"));
   EXPECT_EQ(found(), path("one/float"));
@@ -153,14 +148,14 @@ TEST_F(ReportTest, FindsTheFloatRunAgain) {
 }
 
 TEST_F(ReportTest, TakesRunsInAnyState) {
-  expect_success(train("float", {"--float"}));
-  expect_success(program({"calibrate", "float", "--batches", "2", "--threads", "1", "--out", "ptq"}));
-  expect_success(train("stopped", {"--stop-at", "4", "--validation", "8"}));
-  expect_success(train("begun", {"--stop-at", "4"}));
+  expect_success(train("float", "--float"));
+  expect_success(program("calibrate float --batches 2 --threads 1 --out ptq"));
+  expect_success(train("stopped", "--stop-at 4 --validation 8"));
+  expect_success(train("begun", "--stop-at 4"));
   // As a process leaves it that is still at work.
   std::filesystem::remove(path("begun/summary.json"));
   place_.write("begun/metrics.jsonl", bytes_of(path("begun/metrics.jsonl")) + "{\"step\": 5, \"lo");
-  expect_success(train("partly", {"--scope", "conv1"}));
+  expect_success(train("partly", "--scope conv1"));
   const Json data = report({"float", "ptq", "stopped", "begun", "partly"});
   ASSERT_EQ(data["runs"].size(), 5u);
   const Json &in_float = data["runs"][0], &ptq = data["runs"][1], &stopped = data["runs"][2], &begun = data["runs"][3];
@@ -192,7 +187,7 @@ TEST_F(ReportTest, TakesRunsInAnyState) {
 TEST_F(ReportTest, SaysWhatIsMissing) {
   expect_success(train("run"));
   std::filesystem::rename(path("digits"), path("moved"));
-  const Outcome outcome = program({"report", "run", "--out", "report.html"});
+  const Outcome outcome = program("report run --out report.html");
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.err.find("run: no pictures: "), 0u) << outcome.err;
   const Json run = report_data(path("report.html"))["runs"][0];
@@ -201,9 +196,9 @@ TEST_F(ReportTest, SaysWhatIsMissing) {
   EXPECT_TRUE(run["layers"][0]["snr_alone_db"].is_null());
   EXPECT_EQ(report({"run", "--data-dir", "moved"})["runs"][0]["answers"].size(), 3u);
   // Other variables than those that were verified.
-  expect_success(program({"verify", "run", "--data-dir", "moved", "--no-runtimes", "--threads", "1"}));
+  expect_success(program("verify run --data-dir moved --no-runtimes --threads 1"));
   EXPECT_TRUE(report({"run", "--data-dir", "moved"})["runs"][0]["verification_is_current"]);
-  expect_success(train("other", {"--seed", "2", "--data-dir", "moved"}));
+  expect_success(train("other", "--seed 2 --data-dir moved"));
   std::filesystem::copy_file(path("other/checkpoint.safetensors"), path("run/checkpoint.safetensors"),
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_FALSE(report({"run", "--data-dir", "moved"})["runs"][0]["verification_is_current"]);
@@ -211,19 +206,16 @@ TEST_F(ReportTest, SaysWhatIsMissing) {
 
 TEST_F(ReportTest, RefusesWhatItCannotRead) {
   expect_success(train("run"));
-  expect_error(program({"report", "--out", "report.html"}), 2, {"RUN"});
-  expect_error(program({"report", "run"}), 2, {"--out"});
-  expect_error(program({"report", "run", "--out", "report.pdf"}), 2, {"--out", "report.pdf", "must end in .html"});
-  expect_error(program({"report", "run", "none", "--out", "report.html"}), 1, {"none holds no run"});
-  expect_error(program({"report", "run", "--data-dir", "none", "--out", "report.html"}), 1, {"none"});
-  expect_error(program({"report", "run", "--sensitivity", "run", "--out", "report.html"}), 1, {"sensitivity.json"});
-  expect_error(program({"report", "run", "--sensitivity", "run/config.json", "--out", "report.html"}), 1,
+  expect_error(program("report run none --out report.html"), 1, {"none holds no run"});
+  expect_error(program("report run --data-dir none --out report.html"), 1, {"none"});
+  expect_error(program("report run --sensitivity run --out report.html"), 1, {"sensitivity.json"});
+  expect_error(program("report run --sensitivity run/config.json --out report.html"), 1,
                {"config.json", "not a file of `miniqat sensitivity`"});
-  expect_error(program({"report", "run", "--out", "none/report.html"}), 1, {"none/report.html"});
+  expect_error(program("report run --out none/report.html"), 1, {"none/report.html"});
   place_.write("other/config.json", "{}");
-  expect_error(program({"report", "other", "--out", "report.html"}), 1, {"other/config.json"});
+  expect_error(program("report other --out report.html"), 1, {"other/config.json"});
   place_.write("broken/config.json", "{");
-  expect_error(program({"report", "broken", "--out", "report.html"}), 1, {"broken/config.json"});
+  expect_error(program("report broken --out report.html"), 1, {"broken/config.json"});
   EXPECT_FALSE(std::filesystem::exists(path("report.html")));
 }
 

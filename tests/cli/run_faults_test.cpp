@@ -35,7 +35,7 @@ class RunFaultsTest : public TinyTaskTest {
  protected:
   RunFaultsTest() {
     place_.write("rules.json", R"({"conv1": 4})");
-    expect_success(train("start", {"--float", "--steps", "2"}));
+    expect_success(train("start", "--float --steps 2"));
   }
 
   /// With every file that a run can have, two epochs, and checkpoints between.
@@ -119,8 +119,8 @@ TEST_F(RunFaultsTest, DeathAtFileCallsOfARun) {
 // All stages make several hundred calls: some of them, spread over the whole.
 TEST_F(RunFaultsTest, DeathWhileQuantizing) {
   const auto command_for = [](const std::string& out) {
-    return Arguments{"quantize", "--run",   "start", "--bits-config", "rules.json", "--threads", "1", "--batches",
-                     "2",        "--steps", "3",     "--save-every",  "1",          "--out",     out};
+    return "quantize --run start --bits-config rules.json --threads 1 --batches 2 --steps 3 --save-every 1" +
+           Arguments{"--out", out};
   };
   expect_success(program(command_for("whole")));
   const RunFiles trained = files_of(path("whole/trained"));
@@ -192,8 +192,7 @@ TEST_F(RunFaultsTest, DeathAtFileCallsOfAResumedRun) {
 // There is nothing to resume: either the run is there, or the same command makes it.
 TEST_F(RunFaultsTest, DeathAtFileCallsOfACalibration) {
   const auto calibrate = [](const std::string& out) {
-    return Arguments{"calibrate", "--run", "start", "--bits-config", "rules.json", "--batches",
-                     "1",         "--out", out,     "--threads",     "1"};
+    return "calibrate --run start --bits-config rules.json --batches 1 --threads 1" + Arguments{"--out", out};
   };
   expect_success(program(calibrate("whole")));
   const std::string wanted = checkpoint_bytes("whole");
@@ -216,7 +215,7 @@ TEST_F(RunFaultsTest, DeathAtRandomMoments) {
   const int seed = number_or("MINIQAT_SEED", static_cast<int>(std::random_device()() >> 1));
   std::cout << kills << " kills, MINIQAT_SEED=" << seed << "\n";
   std::mt19937 random(static_cast<unsigned>(seed));
-  const auto line = [](const std::string& out) { return train_command(out, {"--steps", "120", "--save-every", "7"}); };
+  const auto line = [](const std::string& out) { return train_command(out, "--steps 120 --save-every 7"); };
   const auto started = std::chrono::steady_clock::now();
   expect_success(program(line("whole")));
   const auto length = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - started);
@@ -303,7 +302,7 @@ TEST_F(RunFaultsTest, APlaceThatCannotBeWritten) {
     SCOPED_TRACE(fault);
     expect_error(with_fault("no/where", fault, command("no/where")), 1, {"no/where", reason});
     EXPECT_FALSE(fs::exists(path("no")));
-    expect_success(program({"train", "--resume", "--out", "start"}));
+    expect_success(program("train --resume --out start"));
     expect_error(with_fault("start", fault, {"train", "--resume", "--steps", "9", "--out", "start"}), 1,
                  {"cannot write start/.lock", reason});
     EXPECT_EQ(step_of(path("start")), 2);
@@ -323,7 +322,7 @@ TEST_F(RunFaultsTest, WithoutLocksOnlyOwnFilesAreTouched) {
 }
 
 TEST_F(RunFaultsTest, ADirectoryThatVanishes) {
-  Program program(train_command("run", {"--steps", "100000000"}), place_.path());
+  Program program(train_command("run", "--steps 100000000"), place_.path());
   program.wait_for_output("epoch");
   fs::rename(path("run"), path("elsewhere"));
   expect_error(program.wait(), 1, {"cannot write run/", "No such file or directory"});

@@ -33,25 +33,21 @@ const std::string kClassifier = graph_text(R"(
 const std::vector<double> kX = {1, 2, 3, -1, 0.5, 0};
 const std::vector<float> kWeights = {0.5f, -1, 0.25f, 2, -0.5f, 1};
 
-class RunTest : public ::testing::Test {
+class RunTest : public ProgramTest {
  protected:
   void feed(const NamedTensors& feeds) const { write("feeds.safetensors", feeds); }
   void write(const std::string& name, const NamedTensors& tensors) const {
-    write_safetensors(place_.path() / name, {.tensors = tensors, .metadata = {}});
+    write_safetensors(path(name), {.tensors = tensors, .metadata = {}});
   }
   Outcome run(const std::string& graph, const Arguments& more) const {
     place_.write("graph.json", graph);
-    Arguments line = {"run", "--graph", "graph.json", "--threads", "1", "--out", "out.safetensors"};
-    line.insert(line.end(), more.begin(), more.end());
-    return miniqat(line, place_.path());
+    return program("run --graph graph.json --threads 1 --out out.safetensors" + more);
   }
   /// What the program writes on the fed tensors.
   NamedTensors compute(const std::string& graph, const Arguments& more) const {
-    Arguments line = {"--feeds", "feeds.safetensors"};
-    line.insert(line.end(), more.begin(), more.end());
-    const Outcome outcome = run(graph, line);
-    expect_success(outcome);
-    return outcome.status == 0 ? read_safetensors(place_.path() / "out.safetensors").tensors : NamedTensors();
+    return expect_success(run(graph, "--feeds feeds.safetensors" + more)).status == 0
+               ? read_safetensors(path("out.safetensors")).tensors
+               : NamedTensors();
   }
 
   /// Feeds and a checkpoint for kClassifier, labels as int64 and x as float64 as NumPy has them.
@@ -61,8 +57,6 @@ class RunTest : public ::testing::Test {
                                   {"biases", Tensor::from(Shape{2}, std::vector<float>{0.1f, -0.2f})},
                                   {"offset", Tensor::from(Shape{2}, std::vector<float>{1, 0})}});
   }
-
-  TempDir place_;
 };
 
 std::set<std::string> names_of(const NamedTensors& tensors) {
@@ -119,14 +113,13 @@ TEST_F(RunTest, ATensorsGradientIsThatOfItsSum) {
 /// A checkpoint that lacks a variable is refused, unless asked to give what it has.
 TEST_F(RunTest, ByNameTakesWhatFits) {
   prepare_classifier();
-  NamedTensors weights = read_safetensors(place_.path() / "weights.safetensors").tensors;
+  NamedTensors weights = read_safetensors(path("weights.safetensors")).tensors;
   weights.erase("biases");
-  write_safetensors(place_.path() / "part.safetensors", {.tensors = weights, .metadata = {}});
+  write_safetensors(path("part.safetensors"), {.tensors = weights, .metadata = {}});
   const NamedTensors out = compute(kClassifier, {"--checkpoint", "part.safetensors", "--by-name", "--fetch", "logits"});
   EXPECT_TRUE(out.contains("logits"));
-  expect_error(miniqat({"run", "--graph", "graph.json", "--feeds", "feeds.safetensors", "--checkpoint",
-                        "part.safetensors", "--fetch", "logits", "--out", "o.safetensors"},
-                       place_.path()),
+  expect_error(program("run --graph graph.json --feeds feeds.safetensors --checkpoint part.safetensors --fetch logits "
+                       "--out o.safetensors"),
                1, {"\"biases\" is missing"});
 }
 
@@ -236,7 +229,7 @@ TEST_F(RunTest, TheReferenceInDoubleAgreesWithTheFastBackend) {
   std::vector<float> pixels(2 * 7 * 7 * 3);
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = std::sin(static_cast<float>(i));
   feed({{"x", Tensor::from(Shape{2, 7, 7, 3}, pixels)}});
-  const Arguments asked = {"--fetch", "square,conv", "--gradients-of", "square"};
+  const Arguments asked = "--fetch square,conv --gradients-of square";
   const NamedTensors fast = compute(graph, asked);
   Arguments reference = asked;
   reference.insert(reference.end(), {"--backend", "reference", "--precision", "float64"});
@@ -267,11 +260,11 @@ TEST_F(RunTest, WhatDoesNotFitIsNamed) {
         {{"x", x}, {"labels", Tensor::from(Shape{2}, std::vector<std::int64_t>{0, std::int64_t{1} << 40})}});
   write("huge.safetensors", {{"x", Tensor::from(Shape{2, 3}, std::vector<double>{1, 2, 3, -1e39, 0, 0})}});
   write("label.safetensors", {{"x", x}, {"labels", Tensor::from(Shape{2}, std::vector<std::int64_t>{0, 2})}});
-  place_.write("cut.safetensors", bytes_of(place_.path() / "feeds.safetensors").substr(0, 100));
+  place_.write("cut.safetensors", bytes_of(path("feeds.safetensors")).substr(0, 100));
   const auto refuses = [&](const Arguments& line, int status, const std::vector<std::string>& parts) {
     SCOPED_TRACE(::testing::PrintToString(line));
     expect_error(run(kClassifier, line), status, parts);
-    EXPECT_FALSE(fs::exists(place_.path() / "out.safetensors"));
+    EXPECT_FALSE(fs::exists(path("out.safetensors")));
   };
   const auto fed = [](const std::string& file, const std::string& fetch) {
     return Arguments{"--feeds", file + ".safetensors", "--fetch", fetch};
@@ -279,7 +272,7 @@ TEST_F(RunTest, WhatDoesNotFitIsNamed) {
   refuses(fed("feeds", "logitz"), 1, {"logitz", "did you mean \"logits\""});
   refuses(fed("huge", "logits"), 1, {"feed \"x\"", "-1e+39", "float32"});
   refuses(fed("feeds", "logits:1"), 1, {"logits", "1"});
-  refuses({"--fetch", "logits"}, 1, {"\"x\"", "[2,3]"});
+  refuses("--fetch logits", 1, {"\"x\"", "[2,3]"});
   refuses(fed("wrong_shape", "logits"), 1, {"\"x\"", "[2,3]", "[2,4]"});
   refuses(fed("wrong_type", "logits"), 1, {"\"x\"", "float32", "int32"});
   refuses(fed("unknown", "logits"), 1, {"unknown.safetensors", "\"y\""});
@@ -290,13 +283,11 @@ TEST_F(RunTest, WhatDoesNotFitIsNamed) {
   refuses(fed("missing", "logits"), 1, {"missing.safetensors"});
   refuses({}, 1, {"\"x\"", "[2,3]"});
   expect_error(run(graph_text(""), {}), 2, {"graph.json names no outputs", "--fetch", "--gradients-of"});
-  refuses({"--fetch", "logits", "--precision", "float64"}, 2, {"--precision", "--backend reference"});
-  refuses({"--fetch", "logits", "--step", "-1"}, 2, {"--step"});
-  refuses({"--fetch", "logits", "--feeds", "feeds.safetensors", "--checkpoint", "feeds.safetensors"}, 1,
+  refuses("--fetch logits --precision float64", 2, {"--precision", "--backend reference"});
+  refuses("--fetch logits --step -1", 2, {"--step"});
+  refuses("--fetch logits --feeds feeds.safetensors --checkpoint feeds.safetensors", 1,
           {"feeds.safetensors", "biases"});
-  expect_error(miniqat({"run", "--graph", "graph.json", "--feeds", "feeds.safetensors", "--fetch", "logits", "--out",
-                        "nowhere/out.safetensors"},
-                       place_.path()),
+  expect_error(program("run --graph graph.json --feeds feeds.safetensors --fetch logits --out nowhere/out.safetensors"),
                1, {"nowhere/out.safetensors"});
 }
 

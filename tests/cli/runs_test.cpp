@@ -18,9 +18,7 @@ using Json = nlohmann::json;
 class RunsTest : public TinyTaskTest {
  protected:
   Json list(const std::string& folder = ".") const {
-    const Outcome outcome = program({"runs", folder, "--json"});
-    expect_success(outcome);
-    return Json::parse(outcome.out);
+    return Json::parse(expect_success(program({"runs", folder, "--json"})).out);
   }
   Json find(const Json& runs, const std::string& name) const {
     const auto found = std::ranges::find_if(runs, [&](const Json& run) { return run["name"] == name; });
@@ -30,10 +28,9 @@ class RunsTest : public TinyTaskTest {
 };
 
 TEST_F(RunsTest, EveryKindOfRunTellsItsCommand) {
-  expect_success(train("runs/float", {"--float"}));
-  expect_success(train("runs/w4", {"--weight-bits", "4", "--per-channel", "--init-checkpoint", "runs/float"}));
-  expect_success(program(
-      {"calibrate", "runs/float", "--activation-bits", "6", "--batches", "2", "--out", "runs/ptq", "--threads", "1"}));
+  expect_success(train("runs/float", "--float"));
+  expect_success(train("runs/w4", "--weight-bits 4 --per-channel --init-checkpoint runs/float"));
+  expect_success(program("calibrate runs/float --activation-bits 6 --batches 2 --out runs/ptq --threads 1"));
   const Json runs = list("runs");
   ASSERT_EQ(runs.size(), 3u);
   EXPECT_EQ(runs[0]["name"], "float") << "the newest comes last";
@@ -47,22 +44,18 @@ TEST_F(RunsTest, EveryKindOfRunTellsItsCommand) {
   EXPECT_EQ(w4["complete"], true);
   const std::string command = w4["command"];
   EXPECT_TRUE(command.starts_with("train --model tiny.json --dataset mnist --weight-bits 4 --per-channel ")) << command;
-  EXPECT_NE(command.find(" --steps 12 --batch-size 4 "), std::string::npos) << command;
-  EXPECT_NE(command.find(" --init-checkpoint runs/float"), std::string::npos) << command;
+  expect_text(command, {" --steps 12 --batch-size 4 ", " --init-checkpoint runs/float"});
   for (const char* unsaid : {"--data-dir", "--threads", "--log-every", "--learning-rate", "--out"})
     EXPECT_EQ(command.find(unsaid), std::string::npos) << command;
   EXPECT_EQ(runs[2]["command"], "calibrate runs/float --activation-bits 6 --batches 2");
-  const Outcome table = program({"runs", "runs"});
-  expect_success(table);
+  const Outcome table = expect_success(program("runs runs"));
   EXPECT_TRUE(table.out.starts_with("run    model      data set  bits ")) << table.out;
   EXPECT_EQ(std::ranges::count(table.out, '\n'), 4);
 }
 
 TEST_F(RunsTest, QuantizeTellsItsTimeAndItsCommandAndFewLines) {
-  expect_success(train("float", {"--float"}));
-  const Outcome made =
-      program({"quantize", "float", "--out", "best", "--steps", "8", "--batches", "7", "--threads", "1"});
-  expect_success(made);
+  expect_success(train("float", "--float"));
+  const Outcome made = expect_success(program("quantize float --out best --steps 8 --batches 7 --threads 1"));
   const auto lines = [&](const std::string& start) {
     std::istringstream text(made.out);
     int count = 0;
@@ -81,7 +74,7 @@ TEST_F(RunsTest, QuantizeTellsItsTimeAndItsCommandAndFewLines) {
 }
 
 TEST_F(RunsTest, UnfinishedAndBrokenRunsAreSaid) {
-  expect_success(train("stopped", {"--stop-at", "5"}));
+  expect_success(train("stopped", "--stop-at 5"));
   for (const char* copy : {"killed", "begun", "nan", "broken", "unknown"}) fs::copy(path("stopped"), path(copy));
   for (const char* copy : {"killed", "begun", "nan"}) fs::remove(path(copy) / "summary.json");
   fs::remove(path("begun/metrics.jsonl"));
@@ -101,51 +94,41 @@ TEST_F(RunsTest, UnfinishedAndBrokenRunsAreSaid) {
   EXPECT_EQ(find(runs, "plan")["command"], "quantize stopped");
   for (const char* name : {"broken", "unknown"})
     EXPECT_TRUE(find(runs, name)["state"].get<std::string>().starts_with("broken: ")) << find(runs, name);
-  EXPECT_NE(find(runs, "unknown")["state"].get<std::string>().find("new_setting"), std::string::npos);
+  expect_text(find(runs, "unknown")["state"].get<std::string>(), {"new_setting"});
   for (const Json& run : runs) EXPECT_EQ(run["complete"], false) << run;
-  const Outcome table = program({"runs", "."});
-  expect_success(table);
-  EXPECT_NE(table.out.find("[unfinished, at step 5] train "), std::string::npos) << table.out;
+  expect_text(expect_success(program("runs .")).out, {"[unfinished, at step 5] train "});
 }
 
 TEST_F(RunsTest, AFolderWithoutRuns) {
-  expect_success(train("one", {"--float"}));
+  expect_success(train("one", "--float"));
   EXPECT_EQ(list("one")[0]["name"], "one");
   EXPECT_EQ(list("one/")[0]["name"], "one");
-  const Outcome none = program({"runs", "digits"});
-  expect_success(none);
-  EXPECT_EQ(none.out, "no runs in digits\n");
+  EXPECT_EQ(expect_success(program("runs digits")).out, "no runs in digits\n");
   EXPECT_EQ(list("digits"), Json::array());
-  expect_error(program({"runs", "nowhere"}), 1, {"nowhere is not a folder"});
+  expect_error(program("runs nowhere"), 1, {"nowhere is not a folder"});
 }
 
 TEST_F(RunsTest, WithoutAFolderThoseBelowRuns) {
-  expect_error(program({"runs"}), 1, {"there is no folder runs here", "miniqat runs DIR"});
-  expect_success(train("runs/one", {"--float"}));
-  const Outcome table = program({"runs"});
-  expect_success(table);
-  EXPECT_EQ(table.out, program({"runs", "runs"}).out);
-  EXPECT_NE(table.out.find("\none "), std::string::npos) << table.out;
-  const Json runs = Json::parse(program({"runs", "--json"}).out);
+  expect_error(program("runs"), 1, {"there is no folder runs here", "miniqat runs DIR"});
+  expect_success(train("runs/one", "--float"));
+  const Outcome table = expect_success(program("runs"));
+  EXPECT_EQ(table.out, program("runs runs").out);
+  expect_text(table.out, {"\none "});
+  const Json runs = Json::parse(program("runs --json").out);
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0]["name"], "one");
 }
 
 TEST_F(RunsTest, SeveralFoldersAreOneTable) {
-  for (const char* run : {"a/one", "b/one", "a/two"}) expect_success(train(run, {"--float"}));
+  for (const char* run : {"a/one", "b/one", "a/two"}) expect_success(train(run, "--float"));
   // Also a run itself, and the folder of another that is there already.
-  const Outcome both = program({"runs", "a", "b/one", "./a/", "--json"});
-  expect_success(both);
+  const Outcome both = expect_success(program("runs a b/one ./a/ --json"));
   std::vector<std::string> names;
   for (const Json& run : Json::parse(both.out)) names.push_back(run["name"]);
   EXPECT_EQ(names, (std::vector<std::string>{"a/one", "b/one", "a/two"})) << "the newest of all comes last";
-  const Outcome table = program({"runs", "b", "a"});
-  expect_success(table);
-  EXPECT_EQ(std::ranges::count(table.out, '\n'), 4);
-  expect_error(program({"runs", "a", "nowhere"}), 1, {"nowhere is not a folder"});
-  const Outcome none = program({"runs", "digits", "digits"});
-  expect_success(none);
-  EXPECT_EQ(none.out, "no runs in digits, digits\n");
+  EXPECT_EQ(std::ranges::count(expect_success(program("runs b a")).out, '\n'), 4);
+  expect_error(program("runs a nowhere"), 1, {"nowhere is not a folder"});
+  EXPECT_EQ(expect_success(program("runs digits digits")).out, "no runs in digits, digits\n");
 }
 
 }  // namespace

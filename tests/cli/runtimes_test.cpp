@@ -39,9 +39,7 @@ class RuntimesTest : public TinyTaskTest {
     write_node(concat("sleep 1000 &\necho $$ $! >> ", path("processes").string(), "\nwait\n"));
   }
   static Arguments verify(const Arguments& more = {}) {
-    Arguments line = {"verify", "--run", "run", "--threads", "1", "--runtimes", "runtimes"};
-    line.insert(line.end(), more.begin(), more.end());
-    return line;
+    return ("verify --run run --threads 1 --runtimes runtimes" + more);
   }
 
   /// How verify ends when the signal comes while a runtime runs.
@@ -84,9 +82,7 @@ class RuntimesTest : public TinyTaskTest {
 
 TEST_F(RuntimesTest, OneThatHangsIsKilled) {
   write_hanging_node();
-  const Outcome outcome = program(verify({"--runtime-timeout", "1", "--json"}));
-  expect_success(outcome);
-  const Json json = Json::parse(outcome.out);
+  const Json json = Json::parse(expect_success(program(verify({"--runtime-timeout", "1", "--json"}))).out);
   EXPECT_EQ(json["failed"], Json::array({"tflite failed: litert.mjs did not end within 1 s and was killed "
                                          "(--runtime-timeout gives it longer)",
                                          "onnx failed: onnxruntime.mjs did not end within 1 s and was killed "
@@ -94,7 +90,6 @@ TEST_F(RuntimesTest, OneThatHangsIsKilled) {
   EXPECT_EQ(json["simulated"]["examples"], 20);
   expect_nothing_left();
   EXPECT_EQ(program(verify({"--runtime-timeout", "1", "--min-runtime-agreement", "99"})).status, 1);
-  expect_error(program(verify({"--runtime-timeout", "-1"})), 2, {"--runtime-timeout"});
 }
 
 TEST_F(RuntimesTest, AnInterruptEndsThemToo) {
@@ -109,20 +104,16 @@ TEST_F(RuntimesTest, AnInterruptEndsThemToo) {
 TEST_F(RuntimesTest, Int4IsAnotherFile) {
   write_node("exit 3\n");
   const auto left_out = [&](const Arguments& more) {
-    Arguments line = verify({"--json"});
-    line.insert(line.end(), more.begin(), more.end());
-    return Json::parse(program(line).out)["left_out"].dump();
+    return Json::parse(program(verify({"--json"}) + more).out)["left_out"].dump();
   };
   EXPECT_EQ(left_out({}), "[]");
-  EXPECT_NE(left_out({"--int4"}).find("no layer has weights of at most 4 bits"), std::string::npos);
+  expect_text(left_out({"--int4"}), {"no layer has weights of at most 4 bits"});
 }
 
 TEST_F(RuntimesTest, OneThatBreaksIsNamed) {
   write_node("echo first line >&2\necho second line >&2\nexit 3\n");
-  const Outcome outcome = program(verify({"--runtime-timeout", "0"}));
-  expect_success(outcome);
-  EXPECT_NE(outcome.out.find("onnx failed: onnxruntime.mjs ended with status 3: first line\n"), std::string::npos)
-      << outcome.out;
+  expect_text(expect_success(program(verify({"--runtime-timeout", "0"}))).out,
+              {"onnx failed: onnxruntime.mjs ended with status 3: first line\n"});
   EXPECT_TRUE(fs::is_empty(path("temporary")));
 }
 

@@ -74,7 +74,7 @@ TEST_F(SignalsTest, APipeThatIsWrittenIsReadToItsEnd) {
 
 TEST_F(SignalsTest, AnArchiveThatIsAPipeIsRefused) {
   pipe("data.npz");
-  expect_error(program({"train", "--dataset", "data.npz", "--out", "run"}), 1, {"data.npz", "is no file"});
+  expect_error(program("train --dataset data.npz --out run"), 1, {"data.npz", "is no file"});
 }
 
 }  // namespace

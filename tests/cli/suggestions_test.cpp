@@ -71,8 +71,8 @@ TEST(Suggestions, FlagsOfOtherToolsAreKnown) {
     expect_error(outcome, 2, {concat("unknown argument \"", word, "\"; did you mean \"", meant, "\"?")});
   }
   // Only flags that the command has.
-  EXPECT_EQ(miniqat({"eval", "--lr", "1"}).err.find("learning-rate"), std::string::npos);
-  EXPECT_EQ(miniqat({"inspect", "--batch", "1"}).err.find("did you mean"), std::string::npos);
+  EXPECT_EQ(miniqat("eval --lr 1").err.find("learning-rate"), std::string::npos);
+  EXPECT_EQ(miniqat("inspect --batch 1").err.find("did you mean"), std::string::npos);
 }
 
 TEST(Suggestions, ANameWithoutItsFlagIsKnown) {
@@ -80,23 +80,23 @@ TEST(Suggestions, ANameWithoutItsFlagIsKnown) {
   const auto asks = [&](const Arguments& line, const std::string& meant) {
     expect_error(miniqat(line, place.path()), 2, {concat("did you mean \"", meant, "\"?")});
   };
-  asks({"train", "lenet5"}, "--model lenet5");
-  asks({"train", "LeNet-5"}, "--model lenet5");
-  asks({"train", "--epochs", "1", "resnet"}, "--model resnet20");
-  asks({"train", "mobilenet"}, "--model mobilenet_v1");
-  asks({"train", "net.onnx"}, "--model net.onnx");
-  asks({"train", "mnist"}, "--dataset mnist");
-  asks({"train", "cifar-10"}, "--dataset cifar10");
-  asks({"models", "lenet5"}, "--model lenet5");
-  asks({"bench", "lenet5"}, "--models lenet5");
-  asks({"lenet5"}, "train --model lenet5");
-  asks({"lnet5"}, "train --model lenet5");
-  asks({"mnist"}, "train --dataset mnist");
+  asks("train lenet5", "--model lenet5");
+  asks("train LeNet-5", "--model lenet5");
+  asks("train --epochs 1 resnet", "--model resnet20");
+  asks("train mobilenet", "--model mobilenet_v1");
+  asks("train net.onnx", "--model net.onnx");
+  asks("train mnist", "--dataset mnist");
+  asks("train cifar-10", "--dataset cifar10");
+  asks("models lenet5", "--model lenet5");
+  asks("bench lenet5", "--models lenet5");
+  asks("lenet5", "train --model lenet5");
+  asks("lnet5", "train --model lenet5");
+  asks("mnist", "train --dataset mnist");
   // Beside a run --model is a file.
-  EXPECT_EQ(miniqat({"eval", "run", "lenet5"}, place.path()).err.find("--model lenet5"), std::string::npos);
+  EXPECT_EQ(miniqat("eval run lenet5", place.path()).err.find("--model lenet5"), std::string::npos);
   // Where it has its flag: in any case.
-  expect_error(miniqat({"train", "--model", "LENET5"}, place.path()), 2, {"did you mean \"lenet5\"?"});
-  EXPECT_EQ(miniqat({"train", "surplus"}, place.path()).err.find("did you mean"), std::string::npos);
+  expect_error(miniqat("train --model LENET5", place.path()), 2, {"did you mean \"lenet5\"?"});
+  EXPECT_EQ(miniqat("train surplus", place.path()).err.find("did you mean"), std::string::npos);
 }
 
 TEST(Suggestions, CommandsOfOtherToolsAreKnown) {

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const Arguments kWidths = {"--weight-bits", "4", "--activation-bits", "4", "--sums-bits", "8"};
+const Arguments kWidths = "--weight-bits 4 --activation-bits 4 --sums-bits 8";
 
 class SumsBitsTest : public TinyTaskTest {
  protected:
@@ -41,12 +41,8 @@ class SumsBitsTest : public TinyTaskTest {
                             layers::variable(graph, scope + "/biases", {4}));
   }
 
-  static Arguments with(Arguments line, const Arguments& more) {
-    line.insert(line.end(), more.begin(), more.end());
-    return line;
-  }
   Outcome train_residual(const std::string& out, const Arguments& more = {}) const {
-    return train(out, with({"--model", "residual.json"}, with(kWidths, more)));
+    return train(out, "--model residual.json" + kWidths + more);
   }
   void expect_both(const std::string& graph) const {
     const Graph found = read_graph(path(graph));
@@ -67,8 +63,7 @@ TEST_F(SumsBitsTest, ARunKeepsIt) {
     expect_success(train_residual(cut, {"--ranges", ranges, "--stop-at", "5"}));
     expect_success(resume(cut));
     EXPECT_EQ(checkpoint_bytes(cut), checkpoint_bytes(run));
-    const Outcome inspected = program({"inspect", run});
-    EXPECT_NE(inspected.out.find("one/edge_quant"), std::string::npos) << inspected.out;
+    expect_text(program({"inspect", run}).out, {"one/edge_quant"});
     const Json verified = Json::parse(program({"verify", "--run", run, "--json", "--no-runtimes"}).out);
     EXPECT_TRUE(verified["quantization"].get<std::string>().starts_with("W4A4-8 mixed")) << verified;
     expect_success(program({"export", "--run", run, "--format", "onnx", "--out", "model.onnx"}));
@@ -77,23 +72,21 @@ TEST_F(SumsBitsTest, ARunKeepsIt) {
 }
 
 TEST_F(SumsBitsTest, CalibrationSetsBothRanges) {
-  expect_success(train("float", {"--model", "residual.json", "--float"}));
+  expect_success(train("float", "--model residual.json --float"));
   for (const std::string method : {"minmax", "moving-average", "percentile", "mse"}) {
-    const Outcome outcome = program(with(
-        {"calibrate", "--run", "float", "--method", method, "--batches", "2", "--verbose", "--out", method}, kWidths));
-    expect_success(outcome);
+    const Outcome outcome = expect_success(program(
+        Arguments{"calibrate", "--run", "float", "--method", method, "--batches", "2", "--verbose", "--out", method} +
+        kWidths));
     expect_both(method + "/eval_graph.json");
-    EXPECT_NE(outcome.out.find("one/act_quant"), std::string::npos);
-    EXPECT_NE(outcome.out.find("one/edge_quant"), std::string::npos);
+    expect_text(outcome.out, {"one/act_quant", "one/edge_quant"});
   }
 }
 
 TEST_F(SumsBitsTest, QuantizeKeepsThemWideUnlessToldOtherwise) {
-  expect_success(train("float", {"--model", "residual.json", "--float"}));
+  expect_success(train("float", "--model residual.json --float"));
   const auto quantized = [&](const std::string& out, const std::string& bits, const Arguments& more = {}) {
-    expect_success(program(with(
-        {"quantize", "--run", "float", "--steps", "2", "--weight-bits", bits, "--activation-bits", bits, "--out", out},
-        more)));
+    expect_success(program("quantize --run float --steps 2" +
+                           Arguments{"--weight-bits", bits, "--activation-bits", bits, "--out", out} + more));
     return Json::parse(bytes_of(path(out) / "trained" / "config.json"))["sums_bits"];
   };
   EXPECT_EQ(quantized("four", "4"), 8);
@@ -108,23 +101,22 @@ TEST_F(SumsBitsTest, QuantizeKeepsThemWideUnlessToldOtherwise) {
   place_.write("own.json", R"({"*": {"activation_bits": 4, "sums_bits": 4}})");
   quantized("own", "8", {"--bits-config", "own.json"});
   EXPECT_EQ(read_graph(path("own/trained/eval_graph.json")).find("one/edge_quant"), nullptr);
-  const std::string listed = program({"runs", ".", "--json"}).out;
+  const std::string listed = program("runs . --json").out;
   const std::string command = "\"quantize float --weight-bits 4 --activation-bits 4 ";
-  for (const std::string flags : {"--steps 2\"", "--sums-bits 4 --steps 2\""})
-    EXPECT_NE(listed.find(command + flags), std::string::npos) << listed;
+  for (const std::string flags : {"--steps 2\"", "--sums-bits 4 --steps 2\""}) expect_text(listed, {command + flags});
 }
 
 TEST_F(SumsBitsTest, WidthsThatCannotBeAreRefused) {
   const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
-    expect_error(program(with({"rewrite", "--graph", "residual.json"}, more)), 2, parts);
-    expect_error(train("run", with({"--model", "residual.json"}, more)), 2, parts);
+    expect_error(program("rewrite --graph residual.json" + more), 2, parts);
+    expect_error(train("run", "--model residual.json" + more), 2, parts);
   };
-  refuses({"--sums-bits", "1", "--activation-bits", "4"}, {"--sums-bits must be 2 to 16, not 1"});
-  refuses({"--sums-bits", "17"}, {"--sums-bits must be 2 to 16, not 17"});
-  refuses({"--sums-bits", "4"}, {"--sums-bits must be 8 or more, the bits of activations, not 4"});
-  refuses({"--sums-bits", "many"}, {"--sums-bits"});
-  expect_success(program(with({"rewrite", "--graph", "residual.json", "--out", "once.json"}, kWidths)));
-  expect_error(program({"rewrite", "--graph", "once.json", "--activation-bits", "4", "--sums-bits", "7"}), 2,
+  refuses("--sums-bits 1 --activation-bits 4", {"--sums-bits must be 2 to 16, not 1"});
+  refuses("--sums-bits 17", {"--sums-bits must be 2 to 16, not 17"});
+  refuses("--sums-bits 4", {"--sums-bits must be 8 or more, the bits of activations, not 4"});
+  refuses("--sums-bits many", {"--sums-bits"});
+  expect_success(program("rewrite --graph residual.json --out once.json" + kWidths));
+  expect_error(program("rewrite --graph once.json --activation-bits 4 --sums-bits 7"), 2,
                {"--sums-bits 7: once.json was rewritten before: in/act_quant has 8 bits, not 7"});
 }
 

@@ -92,16 +92,12 @@ TinyTaskTest::TinyTaskTest() {
 }
 
 Arguments TinyTaskTest::train_command(const std::string& out, const Arguments& more) {
-  Arguments line = {"train", "--model",   "tiny.json", "--dataset",   "mnist", "--data-dir", "digits", "--steps",
-                    "12",    "--threads", "1",         "--log-every", "1",     "--out",      out};
-  line.insert(line.end(), more.begin(), more.end());
-  return line;
+  return "train --model tiny.json --dataset mnist --data-dir digits --steps 12 --threads 1 --log-every 1" +
+         Arguments{"--out", out} + more;
 }
 
 Outcome TinyTaskTest::resume(const std::string& out, const Arguments& more) const {
-  Arguments line = {"train", "--resume", "--log-every", "1", "--out", out};
-  line.insert(line.end(), more.begin(), more.end());
-  return program(line);
+  return program(Arguments{"train", "--resume", "--log-every", "1", "--out", out} + more);
 }
 
 }  // namespace miniqat::testing

@@ -25,21 +25,17 @@ void make_float_run(const TempDir& place, const std::string& model, const std::s
 
 /// Tests in a directory with these digits, "digits" (eight steps an epoch), and these classifiers, "tiny.json" and
 /// "norm.json".
-class TinyTaskTest : public ::testing::Test {
+class TinyTaskTest : public ProgramTest {
  protected:
   TinyTaskTest();
 
-  std::filesystem::path path(const std::string& name) const { return place_.path() / name; }
   std::string checkpoint_bytes(const std::string& run) const { return bytes_of(path(run) / "checkpoint.safetensors"); }
 
-  Outcome program(const Arguments& line) const { return miniqat(line, place_.path()); }
   /// The command line of a run of 12 steps on one thread that logs each of them. Of a flag that comes again in `more`,
   /// that counts.
   static Arguments train_command(const std::string& out, const Arguments& more = {});
   Outcome train(const std::string& out, const Arguments& more = {}) const { return program(train_command(out, more)); }
   Outcome resume(const std::string& out, const Arguments& more = {}) const;
-
-  TempDir place_;
 };
 
 }  // namespace miniqat::testing

@@ -45,8 +45,8 @@ std::string counts_in(const std::string& text) {
 }
 
 TEST_F(UnusedLayers, AreLeftOutOfCountsAndNamedOnce) {
-  for (const Arguments& more : {Arguments{"--float"}, Arguments{}}) {
-    Arguments dead = {"--model", "dead.json", "--overwrite"}, alive = {"--overwrite"};
+  for (const Arguments& more : {Arguments("--float"), Arguments{}}) {
+    Arguments dead = "--model dead.json --overwrite", alive = {"--overwrite"};
     dead.insert(dead.end(), more.begin(), more.end());
     alive.insert(alive.end(), more.begin(), more.end());
     const std::string text = run(train_command("run", dead)), other = run(train_command("run2", alive));
@@ -54,7 +54,7 @@ TEST_F(UnusedLayers, AreLeftOutOfCountsAndNamedOnce) {
     EXPECT_EQ(count(other, "reaches no output"), 0);
     EXPECT_EQ(counts_in(text), counts_in(other));
   }
-  const std::string shown = run({"inspect", "dead.json"}), other = run({"inspect", "tiny.json"});
+  const std::string shown = run("inspect dead.json"), other = run("inspect tiny.json");
   EXPECT_EQ(count(shown, kNote), 1) << shown;
   EXPECT_EQ(count(shown, "  reaches no output\n"), 2) << shown;
   const auto sum = [](const std::string& text) {
@@ -62,13 +62,13 @@ TEST_F(UnusedLayers, AreLeftOutOfCountsAndNamedOnce) {
     return text.substr(begin, text.find(" a run", begin) - begin);
   };
   EXPECT_EQ(sum(shown), sum(other));
-  EXPECT_EQ(count(run({"rewrite", "--graph", "dead.json", "--out", "rewritten.json"}), kNote), 1);
+  EXPECT_EQ(count(run("rewrite --graph dead.json --out rewritten.json"), kNote), 1);
   EXPECT_EQ(bytes_of(path("rewritten.json")).find("dead/weights_quant"), std::string::npos);
 }
 
 /// They take no part in anything: the run is the one without them.
 TEST_F(UnusedLayers, AreNoPartOfARun) {
-  run(train_command("with", {"--model", "dead.json"}));
+  run(train_command("with", "--model dead.json"));
   run(train_command("without"));
   const Safetensors with = read_safetensors(path("with") / "checkpoint.safetensors"),
                     without = read_safetensors(path("without") / "checkpoint.safetensors");
@@ -80,15 +80,15 @@ TEST_F(UnusedLayers, AreNoPartOfARun) {
         << name;
   }
   EXPECT_EQ(with.tensors.size(), without.tensors.size() + 1) << "dead/weights, as they began";
-  run({"export", "with", "--format", "miniqat", "--out", "with.miniqat"});
-  run({"eval", "with", "--integer"});
-  run({"report", "with", "--out", "with.html"});
+  run("export with --format miniqat --out with.miniqat");
+  run("eval with --integer");
+  run("report with --out with.html");
 }
 
 TEST_F(UnusedLayers, AreNamedOnceByQuantizeAndCalibrate) {
-  run(train_command("float", {"--model", "dead.json", "--float"}));
-  EXPECT_EQ(count(run({"calibrate", "float", "--out", "ptq"}), kNote), 1);
-  EXPECT_EQ(count(run({"quantize", "float", "--out", "qat", "--epochs", "1", "--validation", "8"}), kNote), 1);
+  run(train_command("float", "--model dead.json --float"));
+  EXPECT_EQ(count(run("calibrate float --out ptq"), kNote), 1);
+  EXPECT_EQ(count(run("quantize float --out qat --epochs 1 --validation 8"), kNote), 1);
 }
 
 }  // namespace

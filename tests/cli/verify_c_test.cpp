@@ -15,16 +15,14 @@ using Json = nlohmann::json;
 
 class VerifyCTest : public TinyTaskTest {
  protected:
-  Outcome verify() const { return program({"verify", "run", "--c", "--no-runtimes", "--threads", "1", "--json"}); }
+  Outcome verify() const { return program("verify run --c --no-runtimes --threads 1 --json"); }
 };
 
 /// The same integers for every picture.
 TEST_F(VerifyCTest, RunsExportedC) {
   if (std::system("command -v cc > /dev/null") != 0) GTEST_SKIP() << "no C compiler called cc";
-  expect_success(train("run", {"--weight-bits", "4", "--quantize-input"}));
-  const Outcome outcome = verify();
-  expect_success(outcome);
-  const Json runtimes = Json::parse(outcome.out)["runtimes"];
+  expect_success(train("run", "--weight-bits 4 --quantize-input"));
+  const Json runtimes = Json::parse(expect_success(verify()).out)["runtimes"];
   ASSERT_EQ(runtimes.size(), 1u);
   EXPECT_EQ(runtimes[0]["name"].get<std::string>().find("C (cc "), 0u);
   EXPECT_EQ(runtimes[0]["examples"], 20);

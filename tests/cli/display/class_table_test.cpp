@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/cli/program.h"
+
 namespace miniqat::cli::class_table_test {
 namespace {
 
+using testing::expect_text;
 using training::Answers;
 
 /// So many classes; picture i, of class labels[i], is taken for chosen[i] (-1: NaN). Files may be none.
@@ -59,13 +62,11 @@ TEST(ClassTable, OfManyClassesIsTheWorstOfThem) {
                        "28       33.33%         3\n"
                        "1        66.67%         3\n"))
       << text;
-  EXPECT_NE(text.find("confusions, the most frequent first; the first 20 of 29\n"
-                      "label  predicted  pictures\n"
-                      "29     28                3\n"
-                      "28     27                2\n"
-                      "1      0                 1\n"),
-            std::string::npos)
-      << text;
+  expect_text(text, {"confusions, the most frequent first; the first 20 of 29\n"
+                     "label  predicted  pictures\n"
+                     "29     28                3\n"
+                     "28     27                2\n"
+                     "1      0                 1\n"});
   EXPECT_EQ(std::ranges::count(text, '\n'), 44);
 }
 

@@ -43,17 +43,17 @@ TEST_F(TerminalTest, TheProgressFitsAlsoWhenTheTerminalIsResized) {
   const std::string wide = drawn_at(100), usual = drawn_at(80), narrow = drawn_at(60);
   EXPECT_GT(widest_drawing(wide), 79u) << wide;
   EXPECT_LT(widest_drawing(usual), 80u) << usual;
-  EXPECT_NE(usual.find("  epoch "), std::string::npos) << usual;
+  expect_text(usual, {"  epoch "});
   EXPECT_LT(widest_drawing(narrow), 60u) << narrow;
-  EXPECT_NE(narrow.find(" left"), std::string::npos) << narrow;
+  expect_text(narrow, {" left"});
   EXPECT_EQ(narrow.find(" images/s"), std::string::npos) << narrow;
   program.send(SIGINT);
   program.wait();
 }
 
 TEST_F(TerminalTest, LongNamesInALineThatIsWrittenOverLoseTheirMiddle) {
-  expect_success(train("float", {"--float"}));
-  ProgramOnTerminal program({"sensitivity", "float", "--out", "table", "--threads", "1"}, place_.path(), 30);
+  expect_success(train("float", "--float"));
+  ProgramOnTerminal program("sensitivity float --out table --threads 1", place_.path(), 30);
   const std::string drawn = program.wait();
   const std::size_t first = drawn.find("\revaluation "), last = drawn.rfind("\revaluation ");
   ASSERT_NE(first, last) << drawn;
@@ -61,9 +61,8 @@ TEST_F(TerminalTest, LongNamesInALineThatIsWrittenOverLoseTheirMiddle) {
 }
 
 TEST_F(TerminalTest, NothingIsWrittenOverWhereThereIsNoTerminal) {
-  for (const Outcome& outcome :
-       {train("float", {"--float"}), program({"sensitivity", "float", "--out", "table", "--threads", "1"}),
-        program({"report", "float", "--out", "page.html"})}) {
+  for (const Outcome& outcome : {train("float", "--float"), program("sensitivity float --out table --threads 1"),
+                                 program("report float --out page.html")}) {
     expect_success(outcome);
     EXPECT_EQ(outcome.out.find_first_of("\r\x1b"), std::string::npos) << outcome.out;
   }
@@ -71,7 +70,7 @@ TEST_F(TerminalTest, NothingIsWrittenOverWhereThereIsNoTerminal) {
 
 TEST_F(TerminalTest, HelpIsAsWideAsTheTerminal) {
   for (const int columns : {60, 80, 120}) {
-    for (const Arguments& line : {Arguments{"--help"}, {"train", "--help-all"}, {"quantize", "--help"}}) {
+    for (const Arguments& line : {Arguments("--help"), {"train", "--help-all"}, {"quantize", "--help"}}) {
       const std::string drawn = ProgramOnTerminal(line, place_.path(), columns).wait();
       EXPECT_LE(widest_drawing(drawn), static_cast<std::size_t>(columns)) << drawn;
       EXPECT_GT(widest_drawing(drawn), static_cast<std::size_t>(columns) * 4 / 5) << drawn;

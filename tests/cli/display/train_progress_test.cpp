@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/cli/program.h"
+
 namespace miniqat::cli::train_progress_test {
 namespace {
+
+using testing::expect_text;
 
 const training::StepReport kReport = {
     .step = 469, .total_steps = 4690, .epoch = 1, .loss = 0.12345, .images_per_second = 12345.4, .seconds_left = 65};
@@ -32,7 +36,7 @@ TEST(TrainProgress, FitsFromTheWidthOfStepsAndTimeOn) {
     for (const training::StepReport& report : {kReport, large}) {
       const std::string text = progress_text(report, columns);
       EXPECT_LE(text.size(), columns) << text;
-      EXPECT_NE(text.find(" left"), std::string::npos) << text;
+      expect_text(text, {" left"});
     }
 }
 

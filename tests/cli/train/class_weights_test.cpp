@@ -34,11 +34,10 @@ class TrainClassWeightsTest : public TinyTaskTest {
       "outputs": ["fc/BiasAdd"]})");
   }
   Outcome trained(const std::string& out, const Arguments& more) const {
-    Arguments line = {"train",        "--float", "--model",   "two.json", "--dataset",       "./uneven",
-                      "--epochs",     "40",      "--threads", "1",        "--learning-rate", "0.3",
-                      "--batch-size", "10",      "--out",     out};
-    line.insert(line.end(), more.begin(), more.end());
-    return program(line);
+    return program(
+        "train --float --model two.json --dataset ./uneven --epochs 40 --threads 1 --learning-rate 0.3 --batch-size "
+        "10" +
+        Arguments{"--out", out} + more);
   }
   Json evaluated(const std::string& run) const {
     const Outcome outcome = program({"eval", run, "--json", "--threads", "1"});
@@ -51,13 +50,13 @@ TEST_F(TrainClassWeightsTest, TheRareClassIsFoundWithThemAndTheBalancedAccuracyS
   const Outcome plain = trained("plain", {}), balanced = trained("balanced", {"--class-weights", "balanced"});
   EXPECT_EQ(plain.status, 0) << plain.err;
   EXPECT_EQ(balanced.status, 0) << balanced.err;
-  EXPECT_NE(plain.out.find("), balanced "), std::string::npos) << plain.out;
+  expect_text(plain.out, {"), balanced "});
   EXPECT_GT(evaluated("balanced")["balanced_accuracy"].get<double>(),
             evaluated("plain")["balanced_accuracy"].get<double>() + 0.1);
   EXPECT_EQ(json_of(path("balanced/summary.json"))["test_balanced_accuracy"],
             evaluated("balanced")["balanced_accuracy"]);
   EXPECT_EQ(json_of(path("balanced/class_weights.json")), (Json{{"0", 90.0 / 160}, {"1", 4.5}}));
-  EXPECT_NE(program({"eval", "plain"}).out.find("), balanced 5"), std::string::npos);
+  expect_text(program("eval plain").out, {"), balanced 5"});
 }
 
 TEST_F(TrainClassWeightsTest, AFileIsCopiedIntoTheRunWhichGoesOnWithoutIt) {
@@ -66,18 +65,16 @@ TEST_F(TrainClassWeightsTest, AFileIsCopiedIntoTheRunWhichGoesOnWithoutIt) {
   ASSERT_EQ(whole.status, 0) << whole.err;
   ASSERT_EQ(trained("run", {"--class-weights", "weights.json", "--stop-at", "100"}).status, 0);
   place_.write("others.json", R"({"0": 1, "1": 9})");
-  expect_error(program({"train", "--resume", "--out", "run", "--class-weights", "others.json"}), 2,
-               {"--class-weights differs"});
-  const Outcome same =
-      program({"train", "--resume", "--out", "run", "--class-weights", "weights.json", "--stop-at", "150"});
+  expect_error(program("train --resume --out run --class-weights others.json"), 2, {"--class-weights differs"});
+  const Outcome same = program("train --resume --out run --class-weights weights.json --stop-at 150");
   EXPECT_EQ(same.status, 0) << same.err;
   std::filesystem::remove(path("weights.json"));
-  EXPECT_EQ(program({"train", "--resume", "--out", "run"}).status, 0);
+  EXPECT_EQ(program("train --resume --out run").status, 0);
   EXPECT_EQ(files_of(path("run")).checkpoint, files_of(path("whole")).checkpoint);
   // What begins from the run finds its weights, too.
-  const Outcome quantized = program({"quantize", "run", "--epochs", "1", "--threads", "1", "--out", "q"});
+  const Outcome quantized = program("quantize run --epochs 1 --threads 1 --out q");
   EXPECT_EQ(quantized.status, 0) << quantized.err;
-  EXPECT_NE(quantized.out.find("by balanced accuracy"), std::string::npos) << quantized.out;
+  expect_text(quantized.out, {"by balanced accuracy"});
   EXPECT_EQ(json_of(path("q/class_weights.json")), (Json{{"0", 1}, {"1", 8}}));
   EXPECT_TRUE(std::filesystem::exists(path("q/trained/class_weights.json")));
   expect_error(trained("no", {"--class-weights", "weights.json"}), 2, {"weights.json"});

@@ -14,8 +14,8 @@ namespace {
 class DampeningTest : public TinyTaskTest {
  protected:
   Outcome train_dampened(const std::string& out, const std::string& dampening, const Arguments& more = {}) const {
-    Arguments all = {"--model", "norm.json", "--weight-bits", "3", "--ranges", "learned", "--dampening", dampening};
-    all.insert(all.end(), more.begin(), more.end());
+    const Arguments all =
+        Arguments{"--model", "norm.json", "--weight-bits", "3", "--ranges", "learned", "--dampening", dampening} + more;
     return train(out, all);
   }
   NamedTensors tensors(const std::string& run) const {
@@ -31,8 +31,7 @@ TEST_F(DampeningTest, ResumesAsNeverStopped) {
     EXPECT_EQ(files_of(path("run-" + fold)), files_of(path("whole-" + fold)));
   }
   EXPECT_EQ(*tensors("run-tf").at("conv1/weights_quant/num_dampened").data<float>(), 12);
-  EXPECT_NE(bytes_of(path("run-tf/train_graph.json")).find("\"dampening\": 0.5, \"dampening_steps\": 12"),
-            std::string::npos);
+  expect_text(bytes_of(path("run-tf/train_graph.json")), {"\"dampening\": 0.5, \"dampening_steps\": 12"});
   expect_success(train_dampened("without", "0", {"--bn-fold", "tf"}));
   EXPECT_NE(checkpoint_bytes("without"), checkpoint_bytes("whole-tf"));
   EXPECT_FALSE(tensors("without").contains("conv1/weights_quant/num_dampened"));
@@ -49,7 +48,7 @@ TEST_F(DampeningTest, GoesOnLonger) {
   expect_success(train_dampened("whole", "0.5", {"--steps", "20"}));
   expect_success(train_dampened("run", "0.5"));
   const std::string shorter = graph("train_graph.json");
-  expect_success(resume("run", {"--steps", "20", "--stop-at", "16"}));
+  expect_success(resume("run", "--steps 20 --stop-at 16"));
   for (const char* file : {"train_graph.json", "eval_graph.json"})
     EXPECT_EQ(graph(file), bytes_of(path("whole") / file));
   // As if it had died before it wrote the graphs.
@@ -66,12 +65,7 @@ TEST_F(DampeningTest, AnotherModelIsRefusedAllTheSame) {
   ASSERT_NE(bits, std::string::npos);
   edited.replace(bits, 9, "\"bits\": 4");
   std::ofstream(path("run/train_graph.json"), std::ios::binary) << edited;
-  expect_error(resume("run", {"--steps", "20"}), 1, {"train_graph.json", "the model has changed"});
-}
-
-TEST_F(DampeningTest, RefusesWhatItCannotUse) {
-  expect_error(train_dampened("run", "-1"), 2, {"--dampening must be at least 0, got -1"});
-  expect_error(train("run", {"--float", "--dampening", "1"}), 2, {"--dampening", "--float"});
+  expect_error(resume("run", "--steps 20"), 1, {"train_graph.json", "the model has changed"});
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ class DataDirTest : public TinyTaskTest {
  protected:
   /// The program with MINIQAT_DATA_DIR, in the tests' directory.
   Outcome with_variable(const std::string& value, const Arguments& line) const {
-    Arguments words = {"/usr/bin/env", "MINIQAT_DATA_DIR=" + value, program_path()};
-    words.insert(words.end(), line.begin(), line.end());
-    return Program(Program::Line{words}, place_.path()).wait();
+    return Program(Program::Line{(Arguments{"/usr/bin/env", "MINIQAT_DATA_DIR=" + value, program_path()} + line)},
+                   place_.path())
+        .wait();
   }
   Arguments training(const std::string& out) const {
     return {"train", "--model", "tiny.json", "--dataset", "mnist", "--steps", "12", "--threads", "1", "--out", out};
@@ -25,12 +25,12 @@ class DataDirTest : public TinyTaskTest {
 TEST_F(DataDirTest, TheOneOfTheVariableIsKept) {
   expect_success(with_variable(path("digits").string(), training("run")));
   EXPECT_EQ(json_of(path("run/config.json"))["data_dir"], path("digits").string());
-  expect_success(program({"eval", "run"}));
+  expect_success(program("eval run"));
   // From a run to the next one, too.
   Arguments line = training("float");
   line.emplace_back("--float");
   expect_success(with_variable(path("digits").string(), line));
-  expect_success(program({"calibrate", "float", "--out", "calibrated"}));
+  expect_success(program("calibrate float --out calibrated"));
   EXPECT_EQ(json_of(path("calibrated/config.json"))["data_dir"], path("digits").string());
 }
 
@@ -45,7 +45,7 @@ TEST_F(DataDirTest, ARelativeOneMeansTheSameFromAnyFolder) {
 TEST_F(DataDirTest, OneThatIsGoneGivesWayToTheVariable) {
   expect_success(with_variable(path("digits").string(), training("run")));
   std::filesystem::rename(path("digits"), path("moved"));
-  expect_error(program({"eval", "run"}), 1, {path("digits").string(), "--data-dir"});
+  expect_error(program("eval run"), 1, {path("digits").string(), "--data-dir"});
   expect_success(with_variable(path("moved").string(), {"eval", "run"}));
 }
 

@@ -23,7 +23,7 @@ class InitCheckpointTest : public TinyTaskTest {
     for (char letter = 'a'; letter <= 'j'; ++letter) tensors[std::string("other/") + letter] = Tensor(Shape{2});
     tensors["optimizer:momentum/fc/biases"] = Tensor(Shape{10});
     tensors["session:step"] = Tensor::scalar(std::int64_t{7});
-    write_safetensors(place_.path() / "start.safetensors", {.tensors = tensors, .metadata = {}});
+    write_safetensors(path("start.safetensors"), {.tensors = tensors, .metadata = {}});
   }
 
   Json kept(const std::string& run) const {
@@ -44,8 +44,7 @@ std::string lines(const std::string& head, const std::vector<std::string>& names
 }
 
 TEST_F(InitCheckpointTest, EightNamesOfAKindArePrintedAndAllAreKept) {
-  const Outcome outcome = train("run", {"--float", "--init-checkpoint", "start.safetensors"});
-  expect_success(outcome);
+  const Outcome outcome = expect_success(train("run", "--float --init-checkpoint start.safetensors"));
   const std::string text = "From start.safetensors: 2 variables restored, 2 new, 10 unused.\n" +
                            lines("restored", {"conv1/biases", "fc/biases"}) +
                            lines("new     ", {"conv1/weights", "fc/weights"}) + lines("unused  ", lettered('h')) +
@@ -58,17 +57,15 @@ TEST_F(InitCheckpointTest, EightNamesOfAKindArePrintedAndAllAreKept) {
 }
 
 TEST_F(InitCheckpointTest, VerbosePrintsAllNames) {
-  const Outcome outcome = train("run", {"--float", "--init-checkpoint", "start.safetensors", "--verbose"});
-  expect_success(outcome);
-  EXPECT_NE(outcome.out.find(lines("unused  ", lettered('j'))), std::string::npos) << outcome.out;
+  const Outcome outcome = expect_success(train("run", "--float --init-checkpoint start.safetensors --verbose"));
+  expect_text(outcome.out, {lines("unused  ", lettered('j'))});
   EXPECT_EQ(outcome.out.find("more (--verbose"), std::string::npos) << outcome.out;
 }
 
 TEST_F(InitCheckpointTest, AQuantizedRunKeepsTheNamesOfItsNewRanges) {
-  expect_success(train("float", {"--float"}));
-  EXPECT_FALSE(fs::exists(place_.path() / "float/init_checkpoint.json"));
-  const Outcome outcome = train("qat", {"--init-checkpoint", "float", "--stop-at", "1"});
-  expect_success(outcome);
+  expect_success(train("float", "--float"));
+  EXPECT_FALSE(fs::exists(path("float/init_checkpoint.json")));
+  const Outcome outcome = expect_success(train("qat", "--init-checkpoint float --stop-at 1"));
   const Json names = kept("qat");
   EXPECT_EQ(names["source"], "float/checkpoint.safetensors");
   EXPECT_EQ(names["restored"], Json({"conv1/biases", "conv1/weights", "fc/biases", "fc/weights"}));
@@ -76,40 +73,35 @@ TEST_F(InitCheckpointTest, AQuantizedRunKeepsTheNamesOfItsNewRanges) {
   ASSERT_GT(names["new"].size(), 8u);
   for (const std::string name : {"conv1/weights_quant/min", "fc/act_quant/max"})
     EXPECT_EQ(std::ranges::count(names["new"], Json(name)), 1) << name;
-  EXPECT_NE(outcome.out.find("  new      ... and " + std::to_string(names["new"].size() - 8) + " more"),
-            std::string::npos)
-      << outcome.out;
+  expect_text(outcome.out, {"  new      ... and " + std::to_string(names["new"].size() - 8) + " more"});
 
-  const Outcome resumed = miniqat({"train", "--resume", "--out", "qat"}, place_.path());
-  expect_success(resumed);
+  const Outcome resumed = expect_success(program("train --resume --out qat"));
   EXPECT_EQ(resumed.out.find("restored"), std::string::npos) << resumed.out;
   EXPECT_EQ(kept("qat"), names);
 }
 
 TEST_F(InitCheckpointTest, ADirectoryThatHoldsOneIsNoFreshOne) {
   place_.write("run/init_checkpoint.json", "{}");
-  expect_error(train("run", {"--float"}), 1,
+  expect_error(train("run", "--float"), 1,
                {"run holds no run, but a file that a run would overwrite: init_checkpoint.json"});
 }
 
 /// Per tensor a range is a scalar, per channel a vector: what weights are is found anew in the first batch.
 TEST_F(InitCheckpointTest, RangesOfAnotherShapeStartAnew) {
-  expect_success(train("tensor", {"--stop-at", "2"}));
-  const Outcome outcome = train("channel", {"--init-checkpoint", "tensor", "--per-channel", "--stop-at", "1"});
+  expect_success(train("tensor", "--stop-at 2"));
+  const Outcome outcome = train("channel", "--init-checkpoint tensor --per-channel --stop-at 1");
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.err,
             "note: the run in tensor is unfinished: its checkpoint is of step 2 (miniqat train --resume goes on)\n");
-  EXPECT_NE(outcome.out.find("4 ranges of another shape or folding (new and unused) start anew from the first batch: "
-                             "conv1/weights_quant/max, ..."),
-            std::string::npos)
-      << outcome.out;
+  expect_text(outcome.out, {"4 ranges of another shape or folding (new and unused) start anew from the first batch: "
+                            "conv1/weights_quant/max, ..."});
   const Json names = kept("channel");
   EXPECT_EQ(names["anew"], Json({"conv1/weights_quant/max", "conv1/weights_quant/min", "fc/weights_quant/max",
                                  "fc/weights_quant/min"}));
   EXPECT_EQ(names["new"], names["anew"]);
   EXPECT_EQ(names["unused"], names["anew"]);
   EXPECT_EQ(std::ranges::count(names["restored"], Json("conv1/act_quant/max")), 1);
-  EXPECT_EQ(train("back", {"--init-checkpoint", "channel", "--stop-at", "1"}).status, 0);
+  EXPECT_EQ(train("back", "--init-checkpoint channel --stop-at 1").status, 0);
   EXPECT_FALSE(kept("back")["anew"].empty());
 }
 

