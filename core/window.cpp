@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/tensor.h"
 
 namespace miniqat {
 namespace {

@@ -6,9 +6,10 @@
 #include <string_view>
 
 #include "core/shape.h"
-#include "core/tensor.h"
 
 namespace miniqat {
+
+struct TensorSpec;
 
 /// The behaviour of a sliding window at the border, as in TensorFlow. With an effective window e = (window - 1) *
 /// dilation + 1:
