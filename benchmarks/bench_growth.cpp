@@ -27,7 +27,7 @@
 #include "exporters/json.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
-#include "integer/batch_shape.h"
+#include "integer/model.h"
 #include "integer/format/model_file.h"
 #include "layers/layers.h"
 #include "quantize/convert/convert.h"

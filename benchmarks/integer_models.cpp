@@ -3,7 +3,7 @@
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/random.h"
-#include "integer/batch_shape.h"
+#include "integer/model.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "quantize/convert/convert.h"

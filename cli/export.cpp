@@ -27,7 +27,6 @@
 #include "exporters/onnx/onnx.h"
 #include "exporters/onnx/opset.h"
 #include "exporters/tflite/tflite.h"
-#include "integer/batch_shape.h"
 #include "integer/format/model_file.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"

@@ -17,7 +17,7 @@
 #include "exporters/c/source.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
-#include "integer/batch_shape.h"
+#include "integer/model.h"
 #include "training/run/evaluation_session.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"

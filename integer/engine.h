@@ -27,7 +27,7 @@ class Engine {
   std::vector<Tensor> run_all(const Tensor& images);
 
  private:
-  class Program;
+  struct Program;
   std::unique_ptr<Program> program_;
 };
 

@@ -7,13 +7,13 @@
 namespace miniqat::integer {
 
 /// Layers whose windows reach over so much padding that they would need more working memory than this, bytes a thread,
-/// are left to the reference loops.
+/// are left to the plain loops.
 inline constexpr std::int64_t kMostScratch = std::int64_t{1} << 28;
 
 /// An operation of a model that has passed Model::check(), made ready to run on this CPU. Steps rely on that check:
 /// their constructors look for nothing to refuse, and throw only where there is no room (std::bad_alloc; Error for
 /// weights that, brought to whole vectors, exceed Shape::kMaxElements). A step keeps copies of what it needs of the
-/// model, except where it falls back to the reference loops (make_step): that one needs the model to stay.
+/// model, except for a layer that is left to the plain loops (Layer::make_step): that one needs the model to stay.
 class Step {
  public:
   virtual ~Step() = default;

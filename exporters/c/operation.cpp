@@ -6,7 +6,6 @@
 #include "core/text/suggest.h"
 #include "exporters/c/text.h"
 #include "integer/packing.h"
-#include "integer/stretch.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -8,7 +8,6 @@
 #include "exporters/c/operation.h"
 #include "exporters/c/runtime.h"
 #include "exporters/c/text.h"
-#include "integer/batch_shape.h"
 #include "integer/reference/engine.h"
 
 namespace miniqat::exporters {

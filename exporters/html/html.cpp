@@ -9,7 +9,6 @@
 #include "core/text/json.h"
 #include "core/text/page.h"
 #include "exporters/html/page_files.h"
-#include "integer/batch_shape.h"
 #include "integer/format/model_file.h"
 
 namespace miniqat::exporters {

@@ -8,7 +8,6 @@
 #include "exporters/onnx/graph.h"
 #include "exporters/onnx/layout.h"
 #include "exporters/onnx/weights.h"
-#include "integer/global_window.h"
 
 namespace miniqat::exporters {
 namespace {
@@ -232,7 +231,7 @@ class Translator {
   }
 
   void translate(const Operation& operation, const AveragePool& pool) {
-    const bool global = integer::is_global(pool.window);
+    const bool global = pool.is_global();
     if (!global && (pool.window.rows.dilation != 1 || pool.window.columns.dilation != 1))
       refuse(operation, "is an average pool with dilation, for which ONNX Runtime has no integer kernel");
     if (!global) require_read(operation, pool.window);

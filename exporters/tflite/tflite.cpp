@@ -10,7 +10,6 @@
 #include "exporters/tflite/graph.h"
 #include "exporters/tflite/rules.h"
 #include "exporters/tflite/weights.h"
-#include "integer/global_window.h"
 
 namespace miniqat::exporters {
 
@@ -236,7 +235,7 @@ std::int32_t Exporter::add(const Concat& concat) {
 }
 
 std::int32_t Exporter::add(const AveragePool& pool) {
-  if (integer::is_global(pool.window)) return add_mean();
+  if (pool.is_global()) return add_mean();
   const auto& [rows, columns] = pool.window;
   if (!tflite_padding(pool.window) || rows.dilation * columns.dilation != 1 || out().shape.rank() != 3)
     fail("tflite: ", who(), " averages windows that TensorFlow Lite's rules SAME and VALID do not make");

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "integer/packing.h"
-#include "integer/transpose.h"
 
 namespace miniqat::exporters {
 

@@ -47,7 +47,7 @@ struct DepthwiseKernel {
 };
 
 /// Columns of the image and its padding that a row of windows reaches over.
-inline std::int64_t columns_seen(const WindowAxis& columns) {
+[[gnu::always_inline]] inline std::int64_t columns_seen(const WindowAxis& columns) {
   return (columns.output - 1) * columns.stride + (columns.window - 1) * columns.dilation + 1;
 }
 

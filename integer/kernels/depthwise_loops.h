@@ -7,10 +7,6 @@
 using Bytes = As<ShortInts>::Bytes;
 constexpr std::int64_t kBlock = sizeof(Bytes);
 
-[[gnu::always_inline]] inline std::int64_t columns_seen_of(const WindowAxis& columns) {
-  return (columns.output - 1) * columns.stride + (columns.window - 1) * columns.dilation + 1;
-}
-
 /// An order for shuffle(): elements of two vectors by turns, of every 16 bytes (kLane elements) of each the half that
 /// begins at kFrom.
 template <int kLane, int kFrom>
@@ -32,7 +28,7 @@ struct Interleaved {
 /// Fills scratch with `count` channels of four rows, and with the zero point around them.
 void interleave_rows(const DepthwiseView& layer, const std::uint8_t* const* rows, std::int64_t channel,
                      std::int64_t count, std::uint8_t* scratch) {
-  const std::int64_t seen = columns_seen_of(layer.columns);
+  const std::int64_t seen = columns_seen(layer.columns);
   const std::int64_t first = -layer.columns.pad_before;
   for (std::int64_t x = 0; x < seen; ++x, scratch += 4 * kBlock) {
     const std::int64_t source = first + x;
@@ -71,7 +67,7 @@ template <int kPixels, class Window>
 [[gnu::always_inline]] inline void pixels_of_block(const DepthwiseView& layer, const Window& window,
                                                    const std::int8_t* weights, std::int64_t channel, std::int64_t count,
                                                    const std::uint8_t* scratch, std::uint8_t* output) {
-  const std::int64_t group_bytes = columns_seen_of(layer.columns) * 4 * kBlock;
+  const std::int64_t group_bytes = columns_seen(layer.columns) * 4 * kBlock;
   const Requantization::View& q = layer.requantization;
   ShortInts sum[kPixels][4];
 #pragma GCC unroll 4
@@ -127,7 +123,7 @@ auto row_of_block_for(const DepthwiseView& layer) {
 
 void depthwise_row(const DepthwiseView& layer, const std::uint8_t* const* rows, std::uint8_t* scratch,
                    std::uint8_t* output) {
-  const std::int64_t group_bytes = columns_seen_of(layer.columns) * 4 * kBlock;
+  const std::int64_t group_bytes = columns_seen(layer.columns) * 4 * kBlock;
   const std::int64_t block_bytes = layer.parts * layer.groups * layer.columns.window * 4 * kBlock;
   const std::int8_t* weights = layer.weights;
   const auto row_of_block = row_of_block_for(layer);

@@ -30,6 +30,16 @@ struct RequantizationFactors {
 /// The same integers as `multiplier` gives, after the clamp to a grid of at most 8 bits.
 RequantizationFactors requantization_factors(const Multiplier& multiplier);
 
+/// A sum on the output's grid, for loops that vectors are made of. (Always inlined: it is compiled for the CPU of the
+/// loop, core/kernels/per_instruction_set.h.)
+[[gnu::always_inline]] inline std::uint8_t requantized(std::int32_t sum, const RequantizationFactors& q,
+                                                       std::int32_t zero_point, const Clamp& clamp) {
+  sum = sum > q.limit ? q.limit : sum < -q.limit ? -q.limit : sum;
+  const std::int64_t product = static_cast<std::int64_t>(sum << q.left) * q.mantissa;
+  const std::int32_t place = ((static_cast<std::int32_t>(product >> 32) + q.rounding) >> q.right) + zero_point;
+  return static_cast<std::uint8_t>(place < clamp.min ? clamp.min : place > clamp.max ? clamp.max : place);
+}
+
 /// Those of a layer's outputs as arrays of int32, for loops over channels. The output's zero point is part of the
 /// rounding constant, shifted to the left by `right`, where 32 bits have room for it, as they nearly always have.
 struct Requantization {

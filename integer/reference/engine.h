@@ -3,12 +3,18 @@
 #include <span>
 #include <vector>
 
-#include "core/tensor.h"
-#include "integer/model.h"
+namespace miniqat {
+class Tensor;
+}
+
+namespace miniqat::integer {
+struct Model;
+struct Operation;
+}  // namespace miniqat::integer
 
 namespace miniqat::integer::reference {
 
-// The specification of the integer engine: plain loops over the equations in integer/model.h.
+// A model by the plain loops that specify its operations (integer/ops/).
 
 /// One operation. `inputs` in its order, each [n, shape...] uint8 with the same n; returns [n, shape...] uint8. The
 /// model must have passed Model::check(). Throws Error for inputs of another shape or type.

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "integer/transpose.h"
+#include "integer/packing.h"
 #include "quantize/affine.h"
 #include "quantize/convert/integer_grid.h"
 #include "quantize/fake_quant.h"

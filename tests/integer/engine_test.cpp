@@ -9,9 +9,10 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
-#include "integer/batch_shape.h"
+#include "integer/format/model_file.h"
 #include "integer/kernels/convolution.h"
 #include "integer/kernels/depthwise.h"
+#include "integer/model.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"
 #include "tests/fewer_cases.h"
@@ -96,31 +97,34 @@ TEST(IntegerEngine, RandomFullyConnectedLayers) {
   }
 }
 
-TEST(IntegerEngine, RandomPoolsAndPads) {
-  for (std::uint64_t seed = 0; seed < testing::fewer(200); ++seed) {
-    Random random(seed);
-    RandomModel net(seed, random_image(random));
-    if (seed % 4 == 0) net.max_pool();
-    if (seed % 4 == 1) net.average_pool();
-    if (seed % 4 == 2) net.mean();
-    if (seed % 4 == 3) net.pad();
-    expect_same(net, 1 + static_cast<std::int64_t>(seed % 5), concat("seed ", seed));
-    if (HasFatalFailure()) return;
-  }
-}
-
-TEST(IntegerEngine, RandomPointwiseOperations) {
-  for (std::uint64_t seed = 0; seed < testing::fewer(200); ++seed) {
-    Random random(seed);
-    RandomModel net(seed, random_image(random));
-    const int a = net.rescale();
-    const int b = net.rescale();
-    if (seed % 3 == 0) net.add(a, b);
-    if (seed % 3 == 1) net.mul(a, b);
-    if (seed % 3 == 2) net.concat(a, b);
-    expect_same(net, 1 + static_cast<std::int64_t>(seed % 5), concat("seed ", seed));
-    if (HasFatalFailure()) return;
-  }
+/// Every other operation, also on images large enough for several threads. Files keep it.
+TEST(IntegerEngine, RandomOperations) {
+  struct Kind {
+    const char* name;
+    void (*grow)(RandomModel&);
+  };
+  const Kind kinds[] = {{"Add", [](RandomModel& net) { net.add(0, net.rescale()); }},
+                        {"Mul", [](RandomModel& net) { net.mul(0, net.rescale()); }},
+                        {"stretched Mul", [](RandomModel& net) { net.gate(); }},
+                        {"Concat", [](RandomModel& net) { net.concat(0, net.rescale()); }},
+                        {"Lookup", [](RandomModel& net) { net.rescale(), net.lookup(); }},
+                        {"MaxPool", [](RandomModel& net) { net.max_pool(); }},
+                        {"AveragePool", [](RandomModel& net) { net.average_pool(); }},
+                        {"Mean", [](RandomModel& net) { net.mean(); }},
+                        {"Pad", [](RandomModel& net) { net.pad(); }},
+                        {"Slice", [](RandomModel& net) { net.slice(); }}};
+  for (const auto& [name, grow] : kinds)
+    for (std::uint64_t seed = 0; seed < testing::fewer(70); ++seed) {
+      Random random(seed);
+      Shape image = random_image(random);
+      if (seed % 8 == 7) image = {image[0] + 60, image[1] + 60, image[2]};
+      RandomModel net(seed, image);
+      grow(net);
+      expect_same(net, 1 + static_cast<std::int64_t>(seed % 5), concat(name, ", seed ", seed));
+      if (HasFatalFailure()) return;
+      const std::string bytes = to_bytes(net.finish());
+      ASSERT_EQ(to_bytes(from_bytes(bytes, "bytes")), bytes) << name << ", seed " << seed;
+    }
 }
 
 TEST(IntegerEngine, RandomNetworks) {

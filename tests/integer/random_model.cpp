@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "integer/batch_shape.h"
+#include "integer/model.h"
 
 namespace miniqat::testing {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/eigen.h"
-#include "integer/batch_shape.h"
+#include "integer/model.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"

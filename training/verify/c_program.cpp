@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/working_directory.h"
-#include "integer/batch_shape.h"
+#include "integer/model.h"
 #include "training/verify/subprocess.h"
 
 namespace miniqat::training {

@@ -8,7 +8,7 @@
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/working_directory.h"
-#include "integer/batch_shape.h"
+#include "integer/model.h"
 #include "training/verify/layer_comparison.h"
 #include "training/verify/subprocess.h"
 

@@ -6,7 +6,7 @@
 #include "core/argmax.h"
 #include "core/classic.h"
 #include "datasets/loader.h"
-#include "integer/batch_shape.h"
+#include "integer/model.h"
 #include "integer/reference/engine.h"
 #include "training/run/integer_source.h"
 

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "formats/onnx/onnx.pb.h"
-#include "integer/batch_shape.h"
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
 

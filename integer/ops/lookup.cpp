@@ -1,0 +1,23 @@
+#include "integer/ops/lookup.h"
+
+#include "integer/kernels/byte_table.h"
+#include "integer/ops/operation_check.h"
+
+namespace miniqat::integer {
+
+void Lookup::check(const OperationCheck& rules) const {
+  rules.require_inputs(1);
+  rules.require_same_shapes();
+  rules.require(is_plain_name(function), "has a function whose name is empty or holds more than printable ASCII");
+  const auto integers = static_cast<std::size_t>(rules.input().grid.quant_max()) + 1;
+  rules.require(table.size() == integers, "has a table of ", table.size(), " for ", integers, " integers");
+  for (const std::uint8_t y : table)
+    rules.require(y >= rules.clamp().min && y <= rules.clamp().max, "has a table with ", int{y},
+                  ", which is beyond its clamp");
+}
+
+std::unique_ptr<Step> Lookup::make_step(const Model& model, const Operation& operation) const {
+  return std::make_unique<TableStep>(ByteTable(table), model.input_of(operation).shape.elements());
+}
+
+}  // namespace miniqat::integer
