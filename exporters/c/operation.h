@@ -1,14 +1,26 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "exporters/c/memory.h"
 #include "integer/model.h"
 
 namespace miniqat::exporters {
+
+/// The places of a model's tensors in generated C.
+struct CMemory {
+  /// For each tensor a C expression that points at it: "input", "output" or "arena + 128". The output of a Reshape lies
+  /// in the place of its input, unless it is the model's output.
+  std::vector<std::string> places;
+  std::size_t arena_bytes = 0;
+};
+
+/// The model must have passed Model::check().
+CMemory plan_c_memory(const integer::Model& model);
 
 /// One operation of a model as C.
 struct COperation {

@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "exporters/c/identifier.h"
-#include "exporters/c/memory.h"
 #include "exporters/c/operation.h"
 #include "exporters/c/runtime.h"
 #include "exporters/c/text.h"
+#include "integer/model.h"
 #include "integer/reference/engine.h"
 
 namespace miniqat::exporters {

@@ -13,6 +13,12 @@ namespace miniqat::exporters {
 /// continued line: `_` stands for the character that would.
 std::string in_comment(std::string_view text);
 
+/// Whether a text is an identifier of C: a letter or '_', then letters, digits and '_'; no keyword.
+bool is_identifier(std::string_view text);
+
+/// A name of a graph as part of an identifier: everything but letters and digits becomes '_'.
+std::string identifier(std::string_view name);
+
 /// A float as a constant of C that is read back as the same.
 std::string float_constant(float value);
 

@@ -8,8 +8,9 @@
 #include "core/text/base64.h"
 #include "core/text/json.h"
 #include "core/text/page.h"
-#include "exporters/html/page_files.h"
+#include "exporters/html/page_texts.h"
 #include "integer/format/model_file.h"
+#include "integer/model.h"
 
 namespace miniqat::exporters {
 namespace {
@@ -52,6 +53,13 @@ std::string data_of(const HtmlPage& page) {
     json["pictures"].push_back({{"name", page.picture_names[i]}, {"bytes", base64(bytes)}});
   }
   return script_json(json);
+}
+
+/// A file of exporters/html/page/, by its name; cmake/TextFiles.cmake puts them into the program.
+std::string_view page_file(std::string_view name) {
+  for (const auto& [file, text] : kPageTexts)
+    if (file == name) return text;
+  fail("the page has no file ", name);
 }
 
 /// What stands for @name@ in page.html.

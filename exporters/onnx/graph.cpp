@@ -6,12 +6,18 @@
 
 #include "core/error.h"
 #include "core/text/suggest.h"
-#include "exporters/onnx/opset.h"
+#include "exporters/onnx/onnx.h"
 
 namespace miniqat::exporters {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "constants are written as they lie in memory");
+
+/// The version of the file's messages that the first release of ONNX with this opset has. A runtime reads no file of a
+/// later version than its own.
+constexpr std::int64_t ir_version_of(std::int64_t opset) {
+  return opset < 15 ? 7 : opset < 19 ? 8 : opset < 21 ? 9 : 10;
+}
 
 void describe(pb::Value& value, const std::string& name, pb::ElementType type, std::span<const std::int64_t> extents) {
   value.set_name(name);
@@ -107,6 +113,31 @@ void OnnxGraph::grid(const std::string& tensor, const integer::Grid& grid) {
 
 void OnnxGraph::class_names(const std::vector<std::string>& names) {
   if (!names.empty()) property("class_names", joined(names, "\n"));
+}
+
+std::int64_t onnx_axis(int rank, std::int64_t axis) {
+  if (rank != 4 || axis == 0) return axis;
+  return axis == 3 ? 1 : axis + 1;
+}
+
+std::int64_t unread(const WindowAxis& axis) { return axis.input - 1 - axis.source(axis.output - 1, axis.window - 1); }
+
+std::vector<OnnxAttribute> window_attributes(const Window2d& window) {
+  std::vector<std::int64_t> kernel, strides, before, after;
+  for (const WindowAxis& axis : {window.rows, window.columns}) {
+    kernel.push_back(axis.window);
+    strides.push_back(axis.stride);
+    before.push_back(axis.pad_before);
+    after.push_back(std::max<std::int64_t>(-unread(axis), 0));
+  }
+  return {
+      {"kernel_shape", kernel}, {"strides", strides}, {"pads", std::vector{before[0], before[1], after[0], after[1]}}};
+}
+
+std::vector<OnnxAttribute> dilated_window_attributes(const Window2d& window) {
+  std::vector<OnnxAttribute> attributes = window_attributes(window);
+  attributes.emplace_back("dilations", std::vector{window.rows.dilation, window.columns.dilation});
+  return attributes;
 }
 
 }  // namespace miniqat::exporters

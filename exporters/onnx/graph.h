@@ -9,12 +9,14 @@
 #include <variant>
 #include <vector>
 
+#include "core/window.h"
 #include "formats/onnx/onnx.pb.h"
 #include "integer/arithmetic.h"
 
 namespace miniqat::exporters {
 
-// Not for users of the library: what exporters/onnx/onnx.cpp puts an ONNX file together with.
+// Not for users of the library: what the exporters of ONNX put a file together with. ONNX wants images as
+// [n, c, h, w]; ours are [n, h, w, c]. Every tensor of four axes, the batch among them, is taken for images.
 
 /// An attribute of a node.
 using OnnxAttribute = std::pair<std::string, std::variant<std::int64_t, std::vector<std::int64_t>, float>>;
@@ -79,5 +81,21 @@ class OnnxGraph {
   pb::Model model_;
   std::set<std::string> names_;
 };
+
+inline const std::vector<std::int64_t> kToChannelsFirst = {0, 3, 1, 2};
+inline const std::vector<std::int64_t> kToChannelsLast = {0, 2, 3, 1};
+
+/// The place in ONNX's tensor of axis `axis` of ours, of `rank` axes with the batch.
+std::int64_t onnx_axis(int rank, std::int64_t axis);
+
+/// The rows, or columns, behind those that the last window sees; negative: how far it reaches over the image.
+std::int64_t unread(const WindowAxis& axis);
+
+/// kernel_shape, strides and pads. ONNX derives the number of windows, rounding down: the pads give exactly those that
+/// there are, if fewer than a stride of rows and columns is unread.
+std::vector<OnnxAttribute> window_attributes(const Window2d& window);
+
+/// The same with dilations.
+std::vector<OnnxAttribute> dilated_window_attributes(const Window2d& window);
 
 }  // namespace miniqat::exporters

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "exporters/onnx/graph.h"
-#include "exporters/onnx/layout.h"
 #include "exporters/onnx/weights.h"
 
 namespace miniqat::exporters {

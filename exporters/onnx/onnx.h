@@ -8,10 +8,15 @@
 
 namespace miniqat::exporters {
 
+/// The opsets, versions of ONNX's operators, that can be written. With 13 came scales for each channel. Runtimes that
+/// know a later one than 21 read 21, too, while its MaxPool keeps its kernel for integers in ONNX Runtime 1.30, as that
+/// of 22 does not.
+inline constexpr std::int64_t kOldestOpset = 13, kNewestOpset = 21;
+
 struct OnnxOptions {
   /// Weights of 4 bits and fewer as INT4 or UINT4, two a byte, instead of their values in 8 bits.
   bool packed_4_bits = true;
-  /// From 13 to 21 (exporters/onnx/opset.h). Without it the lowest that the content needs: 21 for INT4 and UINT4, 14
+  /// From kOldestOpset to kNewestOpset. Without it the lowest that the content needs: 21 for INT4 and UINT4, 14
   /// for a HardSwish, 13 otherwise.
   std::optional<std::int64_t> opset = {};
 };

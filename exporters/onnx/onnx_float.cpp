@@ -9,7 +9,6 @@
 #include "core/concat.h"
 #include "core/error.h"
 #include "exporters/onnx/graph.h"
-#include "exporters/onnx/layout.h"
 #include "exporters/onnx/parameters.h"
 #include "layers/layers.h"
 

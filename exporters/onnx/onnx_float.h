@@ -17,7 +17,7 @@ struct OnnxFloatOptions {
   /// Remarks in the file: the grid of the pictures' bytes, real = scale * (byte - zero point), and the classes.
   std::optional<integer::Grid> pictures = {};
   std::vector<std::string> class_names = {};
-  /// From 13 to 21 (exporters/onnx/opset.h). Without it the lowest that the content needs: 14 for a HardSwish, 13
+  /// From 13 to 21 (exporters/onnx/onnx.h). Without it the lowest that the content needs: 14 for a HardSwish, 13
   /// otherwise.
   std::optional<std::int64_t> opset = {};
 };

@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/graph/source_ops.h"
 #include "core/tensor.h"
-#include "exporters/onnx/layout.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/concat.h"
-#include "exporters/onnx/opset.h"
+#include "exporters/onnx/onnx.h"
 #include "tests/fewer_cases.h"
 #include "tests/runtimes/float_networks.h"
 #include "tests/runtimes/judge.h"

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/text/json.h"
-#include "exporters/onnx/opset.h"
+#include "exporters/onnx/onnx.h"
 #include "tests/runtimes/comparison.h"
 
 namespace miniqat::exporters::onnxruntime_test {

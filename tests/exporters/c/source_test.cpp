@@ -12,7 +12,7 @@
 #include "core/argmax.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "exporters/c/memory.h"
+#include "exporters/c/operation.h"
 #include "exporters/c/text.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "formats/onnx/onnx.pb.h"
+#include "integer/model.h"
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
 
