@@ -11,7 +11,6 @@
 #include "bench/guarded_array.h"
 #include "bench/operation.h"
 #include "core/error.h"
-#include "core/kernels/scratch.h"
 #include "core/parallel.h"
 #include "core/random.h"
 #include "core/text/counted.h"
@@ -243,8 +242,8 @@ class KernelCheck {
     int has_nan = 0;
     call([&] { has_nan = kernel_.min_max(x.data(), std::ssize(x), channels_of(input), low.data(), high.data()); });
     require_kept<float>(input.x, x.data(), "x is");
-    ScratchScope scope;
-    const auto seen = quantize::reference::observe<float>(input.x, channels_of(input), scope);
+    std::vector<quantize::Range<float>> ranges(channels);
+    const auto seen = quantize::reference::observe<float>(input.x, ranges);
     if ((has_nan != 0) != seen.has_nan)
       fail(step_, ": returns ", has_nan, ", but there is ", seen.has_nan ? "a" : "no", " NaN");
     for (std::size_t c = 0; c < channels; ++c)

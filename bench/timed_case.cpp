@@ -8,7 +8,6 @@
 #include "bench/roofline.h"
 #include "core/error.h"
 #include "core/float_range.h"
-#include "core/kernels/scratch.h"
 #include "core/parallel.h"
 #include "core/random.h"
 #include "core/text/counted.h"
@@ -271,8 +270,8 @@ void TimedCase::verify(const std::string& when) {
   if (!fault.empty()) fail(text(), when, ": ", fault);
   std::vector<Affine<float>> grids = grids_;
   if (what_.operation == Operation::kObserveForward) {
-    ScratchScope scope;
-    const auto seen = quantize::reference::observe<float>(x, what_.channels, scope);
+    std::vector<quantize::Range<float>> ranges(grids.size());
+    const auto seen = quantize::reference::observe<float>(x, ranges);
     for (std::size_t c = 0; c < grids.size(); ++c)
       grids[c] = quantize::grid_of(seen.ranges[c], quantize::GridOptions{.bits = what_.bits});
   }

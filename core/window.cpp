@@ -66,9 +66,4 @@ Window2d slide(const Shape& images, const WindowAttributes& attributes) {
   return result;
 }
 
-void require_elements(std::span<const TensorSpec> inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].shape.elements() == 0) fail("input ", i, " is empty; its shape is ", inputs[i].shape);
-}
-
 }  // namespace miniqat

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "core/shape.h"
@@ -61,9 +60,6 @@ inline constexpr std::int64_t kMostWindowPixels = 65536;
 /// dilated window exceeds 65536, pads break their rule, or no window fits (too small an image, and no or few pads).
 Window2d slide(const Shape& images, const WindowAttributes& attributes);
 
-/// Throws Error when an input has an extent of 0.
-void require_elements(std::span<const TensorSpec> inputs);
-
 /// One meeting of an output pixel, a tap of the window and the input pixel seen through it, as flat indices: `output`
 /// over [n, output h, output w], `window` over [window h, window w], `input` over [n, input h, input w].
 struct Tap {
@@ -72,8 +68,9 @@ struct Tap {
   std::int64_t input;
 };
 
-/// Calls visit(Tap) for every tap that does not fall on padding: the loops that convolution, pooling and all their
-/// gradients have in common. An output pixel's taps come in row-major order of the window.
+/// Calls visit(Tap) for every tap that does not fall on padding: the loops that the references of convolution, pooling
+/// and all their gradients have in common. An output pixel's taps come in row-major order of the window. (Fast loops
+/// ask WindowAxis where a tap is, so that an error there shows against these.)
 template <class Visit>
 void for_each_tap(std::int64_t batch, const Window2d& window, const Visit& visit) {
   const auto& [rows, columns] = window;
@@ -82,9 +79,9 @@ void for_each_tap(std::int64_t batch, const Window2d& window, const Visit& visit
       for (std::int64_t ox = 0; ox < columns.output; ++ox)
         for (std::int64_t ky = 0; ky < rows.window; ++ky)
           for (std::int64_t kx = 0; kx < columns.window; ++kx) {
-            const std::int64_t y = rows.source(oy, ky);
-            const std::int64_t x = columns.source(ox, kx);
-            if (rows.contains(y) && columns.contains(x))
+            const std::int64_t y = oy * rows.stride + ky * rows.dilation - rows.pad_before;
+            const std::int64_t x = ox * columns.stride + kx * columns.dilation - columns.pad_before;
+            if (y >= 0 && y < rows.input && x >= 0 && x < columns.input)
               visit(Tap{.output = (n * rows.output + oy) * columns.output + ox,
                         .window = ky * columns.window + kx,
                         .input = (n * rows.input + y) * columns.input + x});

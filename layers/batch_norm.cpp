@@ -9,7 +9,6 @@
 #include "core/graph/graph.h"
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
-#include "core/window.h"
 #include "layers/chain/chain_batch_norm.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/column_statistics.h"
@@ -33,9 +32,9 @@ const T* data_or_null(const Tensor* tensor) {
 
 /// How x's gradient follows from the others, per channel.
 template <class T>
-std::vector<reference::InputGradient<T>> input_gradient(const BackwardContext& context, bool from_batch,
-                                                        std::int64_t rows, double epsilon, const T* d_gamma,
-                                                        const T* d_beta) {
+std::vector<reference::InputGradient<T>> reference_input_gradient(const BackwardContext& context, bool from_batch,
+                                                                  std::int64_t rows, double epsilon, const T* d_gamma,
+                                                                  const T* d_beta) {
   const T* gamma = context.forward->input(1).data<T>();
   const T* variance = context.forward->output(2).data<T>();
   const T* d_mean = data_or_null<T>(context.d_outputs[1]);
@@ -57,8 +56,9 @@ void copy_moving_statistics(const ForwardContext& context) {
   context.output(2).assign(context.input(4));
 }
 
+/// Stages the moving statistics, from those of this run's tensor.
 template <class T>
-void update_moving_statistics(const ForwardContext& context, std::int64_t rows, double decay) {
+void reference_update_moving(const ForwardContext& context, std::int64_t rows, double decay) {
   const std::int64_t channels = context.output(1).elements();
   const T *mean = context.output(1).data<T>(), *variance = context.output(2).data<T>();
   if (context.update_of(3) != nullptr)
@@ -71,9 +71,9 @@ void update_moving_statistics(const ForwardContext& context, std::int64_t rows, 
         .kind = ShardStatistic::Kind::kMoments, .count = n, .a = double{mean[c]}, .b = n * double{variance[c]}};
 }
 
-/// Of a whole batch.
+/// From those of a whole batch.
 template <class T>
-void store_moving_statistics(const ForwardContext& context, double decay) {
+void reference_store_moving(const ForwardContext& context, double decay) {
   const std::span<const ShardStatistic> batch = context.observed;
   std::vector<T> mean, variance;
   for (const ShardStatistic& channel : batch) {
@@ -146,8 +146,9 @@ class BatchNormOp final : public OpOf<BatchNorm>,
     return attributes_.uses_batch(phase) ? static_cast<std::size_t>(inputs[1].shape.elements()) : 0;
   }
 
-  void store_observed(const ForwardContext& context) const override {
-    with_float_type(*context.update_of(3), [&]<class T>(T) { store_moving_statistics<T>(context, attributes_.decay); });
+  void store_observed(const ForwardContext& context, Backend backend) const override {
+    if (backend == Backend::kFast) return store_moments({attributes_}, context, context.observed);
+    with_float_type(*context.update_of(3), [&]<class T>(T) { reference_store_moving<T>(context, attributes_.decay); });
   }
 
   /// Outputs 1 and 2 are copies of the moving statistics unless they come from the batch: whoever reads only these
@@ -205,7 +206,7 @@ class BatchNormOp final : public OpOf<BatchNorm>,
       T* variance = context.output(2).data<T>();
       if (attributes_.uses_batch(context)) {
         reference::batch_statistics(rows, channels, x.data<T>(), mean, variance);
-        update_moving_statistics<T>(context, rows, attributes_.decay);
+        reference_update_moving<T>(context, rows, attributes_.decay);
       } else {
         copy_moving_statistics(context);
       }
@@ -228,8 +229,8 @@ class BatchNormOp final : public OpOf<BatchNorm>,
       if (context.d_inputs[1] != nullptr) std::ranges::copy(d_gamma, context.d_inputs[1]->data<T>());
       if (context.d_inputs[2] != nullptr) std::ranges::copy(d_beta, context.d_inputs[2]->data<T>());
       if (context.d_inputs[0] == nullptr) return;
-      const auto gradient = input_gradient(context, attributes_.uses_batch(*context.forward), rows, attributes_.epsilon,
-                                           d_gamma.data(), d_beta.data());
+      const auto gradient = reference_input_gradient(context, attributes_.uses_batch(*context.forward), rows,
+                                                     attributes_.epsilon, d_gamma.data(), d_beta.data());
       reference::batch_norm_backward_input(rows, channels, x.data<T>(), mean, d_y.data<T>(), gradient.data(),
                                            context.d_inputs[0]->data<T>());
     });

@@ -48,7 +48,7 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds {
     const Tensor& x = context.input(0);
     const Tensor& filter = context.input(1);
     with_float_type(x, [&]<class T>(T) {
-      reference::conv2d(naive(x, filter), x.data<T>(), filter.data<T>(), context.output(0).values<T>());
+      reference::conv2d(reference_geometry(x, filter), x.data<T>(), filter.data<T>(), context.output(0).values<T>());
     });
   }
 
@@ -58,9 +58,9 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds {
     with_float_type(x, [&]<class T>(T) {
       const T* d_y = context.d_outputs[0]->data<T>();
       if (Tensor* d_x = context.d_inputs[0])
-        reference::conv2d_backward_input(naive(x, filter), d_y, filter.data<T>(), d_x->values<T>());
+        reference::conv2d_backward_input(reference_geometry(x, filter), d_y, filter.data<T>(), d_x->values<T>());
       if (Tensor* d_filter = context.d_inputs[1])
-        reference::conv2d_backward_filter(naive(x, filter), x.data<T>(), d_y, d_filter->values<T>());
+        reference::conv2d_backward_filter(reference_geometry(x, filter), x.data<T>(), d_y, d_filter->values<T>());
     });
   }
 
@@ -68,7 +68,7 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds {
   using OpOf<Kind>::attributes_;
 
  private:
-  reference::Convolution naive(const Tensor& x, const Tensor& filter) const {
+  reference::Convolution reference_geometry(const Tensor& x, const Tensor& filter) const {
     return {window_of(x.shape(), filter.shape(), attributes_), x.shape(), filter.shape(), kDepthwise};
   }
 };

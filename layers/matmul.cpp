@@ -4,7 +4,6 @@
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
-#include "core/window.h"
 #include "layers/reference/matmul.h"
 
 namespace miniqat::layers {

@@ -2,13 +2,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "core/affine.h"
 
 namespace miniqat::quantize {
 
 // The arithmetic that the trainer, the evaluation graph and the integer engine share: real = scale * (q - zero_point),
-// with real 0 always on the grid.
+// with real 0 always on the grid. The reference (quantize/reference/fake_quant.h) takes only the structs from here.
 //
 // Every path must give the same bits: reference and fast loops, baseline, AVX2 and AVX-512 code. Two decisions ensure
 // that. First, the integer comes from a true division, not from a product with 1/scale. A compiler may contract a
@@ -20,6 +21,14 @@ template <class T>
 struct Range {
   T min = 0;
   T max = 0;
+};
+
+/// What the tensor of one step shows of its range, per channel.
+template <class T>
+struct Observation {
+  std::span<Range<T>> ranges;
+  /// The tensor holds a NaN. (The ranges leave NaNs aside; infinities show up in them.)
+  bool has_nan = false;
 };
 
 /// How integers are laid out over a range.

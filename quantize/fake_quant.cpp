@@ -38,7 +38,7 @@ class FakeQuantOp final : public OpOf<FakeQuant>,
   std::vector<OpState> state() const override;
   std::vector<std::int64_t> delays() const override;
   std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const override;
-  void store_observed(const ForwardContext& context) const override;
+  void store_observed(const ForwardContext& context, Backend backend) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
@@ -111,29 +111,50 @@ std::span<const T> elements(const Tensor& tensor) {
   return tensor.values<T>();
 }
 
+/// What x shows.
+template <class T>
+Observation<T> reference_observe(const ForwardContext& context, ScratchScope& scope) {
+  const auto channels = static_cast<std::size_t>(context.input(1).elements());
+  return reference::observe(elements<T>(context.input(0)), scope.take<Range<T>>(channels));
+}
+
+/// As store().
+template <class T>
+void reference_store(const FakeQuantAttributes& attributes, const ForwardContext& context,
+                     Observation<T>& observation) {
+  reference::learn_ranges({attributes.range, attributes.ema_decay, attributes.grid_options()}, observation,
+                          context.update_of(1)->data<T>(), context.update_of(2)->data<T>(),
+                          num_updates<T>(attributes, context));
+}
+
 /// The ranges of this step in the reference backend, stored likewise.
 template <class T>
 std::span<const Range<T>> reference_ranges(const FakeQuantAttributes& attributes, const ForwardContext& context,
                                            ScratchScope& scope) {
-  const std::int64_t channels = context.input(1).elements();
   if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2), scope);
-  Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
+  Observation<T> observation = reference_observe<T>(context, scope);
   leave(observation, context.observed);
-  reference::learn_ranges(attributes, observation, context.update_of(1)->data<T>(), context.update_of(2)->data<T>(),
-                          num_updates<T>(attributes, context));
+  reference_store(attributes, context, observation);
   return observation.ranges;
 }
 
 /// The ranges that the reference forward used: it saves nothing, so they are found again.
 template <class T>
-std::span<const Range<T>> ranges_used(const FakeQuantAttributes& attributes, const ForwardContext& context,
-                                      ScratchScope& scope) {
-  const std::int64_t channels = context.input(1).elements();
+std::span<const Range<T>> reference_ranges_used(const FakeQuantAttributes& attributes, const ForwardContext& context,
+                                                ScratchScope& scope) {
   if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2), scope);
-  Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
+  Observation<T> observation = reference_observe<T>(context, scope);
   // Nothing was stored then.
   if (!reference::widen_observed(observation, attributes.grid_options())) return observation.ranges;
   return ranges_in<T>(*context.update_of(1), *context.update_of(2), scope);
+}
+
+template <class T>
+std::span<const Affine<T>> reference_grids(std::span<const Range<T>> ranges, const FakeQuantAttributes& attributes,
+                                           ScratchScope& scope) {
+  const std::span<Affine<T>> grids = scope.take<Affine<T>>(ranges.size());
+  for (std::size_t c = 0; c < ranges.size(); ++c) grids[c] = reference::grid(ranges[c], attributes.grid_options());
+  return grids;
 }
 
 /// Counts the steps in which dampening acts.
@@ -151,6 +172,11 @@ bool dampens(const FakeQuantAttributes& attributes, const ForwardContext& forwar
 template <class T>
 std::int64_t dampened_steps(const ForwardContext& forward) {
   return static_cast<std::int64_t>(*forward.state.back()->template data<T>());
+}
+
+template <class T>
+double reference_dampening(const FakeQuantAttributes& attributes, const ForwardContext& forward) {
+  return reference::dampening_at(attributes.dampening, attributes.dampening_steps, dampened_steps<T>(forward));
 }
 
 template <class T>
@@ -247,17 +273,14 @@ std::size_t FakeQuantOp::observations(std::span<const TensorSpec> inputs, const 
   return observes ? static_cast<std::size_t>(inputs[1].shape.elements()) : 0;
 }
 
-void FakeQuantOp::store_observed(const ForwardContext& context) const {
+void FakeQuantOp::store_observed(const ForwardContext& context, Backend backend) const {
   with_float_type(*context.update_of(1), [&]<class T>(T) {
     count_dampened<T>(attributes_, context);
     ScratchScope scope;
     Observation<T> observation{scope.take<Range<T>>(context.observed.size())};
     take(context.observed, observation);
-    if constexpr (std::is_same_v<T, float>)
-      store(attributes_, context, observation);
-    else
-      reference::learn_ranges(attributes_, observation, context.update_of(1)->data<T>(),
-                              context.update_of(2)->data<T>(), num_updates<T>(attributes_, context));
+    if (backend == Backend::kReference) return reference_store(attributes_, context, observation);
+    if constexpr (std::is_same_v<T, float>) store(attributes_, context, observation);
   });
 }
 
@@ -316,7 +339,7 @@ void FakeQuantOp::reference_forward(const ForwardContext& context) const {
       std::ranges::copy(x, y);
       return;
     }
-    reference::fake_quant_forward<T>(x, reference::grids<T>(ranges, attributes_.grid_options(), scope), y);
+    reference::fake_quant_forward<T>(x, reference_grids<T>(ranges, attributes_, scope), y);
   });
 }
 
@@ -330,8 +353,8 @@ void FakeQuantOp::reference_backward(const BackwardContext& context) const {
       return clear_range_gradients<T>(context);
     }
     ScratchScope scope;
-    const std::span<const Range<T>> ranges = ranges_used<T>(attributes_, forward, scope);
-    const std::span<const Affine<T>> grids = reference::grids<T>(ranges, attributes_.grid_options(), scope);
+    const std::span<const Range<T>> ranges = reference_ranges_used<T>(attributes_, forward, scope);
+    const std::span<const Affine<T>> grids = reference_grids<T>(ranges, attributes_, scope);
     T* d_min = data_or_null<T>(context.d_inputs[1]);
     T* d_max = data_or_null<T>(context.d_inputs[2]);
     const std::span<const T> x = elements<T>(forward.input(0));
@@ -341,7 +364,7 @@ void FakeQuantOp::reference_backward(const BackwardContext& context) const {
     if (traits_of(attributes_.range).learned && attributes_.power_of_two)
       reference::pass_to_stored_ends<T>(ranges, grids, d_min, d_max);
     if (dx && dampens(attributes_, forward))
-      reference::add_dampening<T>(x, grids, 2 * reference::dampening_at(attributes_, dampened_steps<T>(forward)), dx);
+      reference::add_dampening<T>(x, grids, 2 * reference_dampening<T>(attributes_, forward), dx);
   });
 }
 

@@ -9,14 +9,6 @@
 
 namespace miniqat::quantize {
 
-/// The range of one step's tensor, per channel. The ranges belong to a ScratchScope.
-template <class T>
-struct Observation {
-  std::span<Range<T>> ranges;
-  /// The tensor holds a NaN. (The ranges leave NaNs aside; infinities show up in them.)
-  bool has_nan = false;
-};
-
 /// Minimum and maximum of x, whose element i belongs to channel i % channels. x must not be empty. Parallel; the result
 /// does not depend on the number of threads. Takes the ranges' memory from `scope`.
 Observation<float> observe(std::span<const float> x, std::int64_t channels, ScratchScope& scope);

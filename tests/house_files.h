@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
-// Files of the repository, for the tests of the house rules.
+// Files of the repository and their lines, for the tests of the house rules.
 
 namespace miniqat::house_test {
 
@@ -30,6 +31,34 @@ inline std::vector<std::string> lines_of(const std::filesystem::path& path) {
 inline std::string without_indent(const std::string& line) {
   const std::size_t first = line.find_first_not_of(' ');
   return first == std::string::npos ? "" : line.substr(first);
+}
+
+/// Where a function begins, where its brace opens, and where that closes.
+struct FunctionLines {
+  std::size_t begin, brace, end;
+};
+
+/// Goes by clang-format's layout: a function begins at the margin, in a class indented by two, and ends with a brace
+/// that is as deep. Heads wrap, and constructors have initializers. Functions on one line are left out.
+inline std::vector<FunctionLines> functions_of(const std::vector<std::string>& lines) {
+  static const std::regex opening(".*\\)( const| override| noexcept| final)*( -> .*)? \\{");
+  std::vector<FunctionLines> found;
+  for (std::size_t brace = 0; brace < lines.size(); ++brace) {
+    if (!lines[brace].ends_with("{") || !std::regex_match(lines[brace], opening)) continue;
+    std::size_t begin = brace + 1;
+    bool goes_on = true;
+    for (std::ptrdiff_t open = 0; goes_on && begin > 0;) {
+      --begin;
+      open += std::ranges::count(lines[begin], ')') - std::ranges::count(lines[begin], '(');
+      goes_on = open > 0 || without_indent(lines[begin]).starts_with(":");
+    }
+    const std::size_t indent = lines[begin].find_first_not_of(' ');
+    if (indent > 2) continue;
+    std::size_t end = brace + 1;
+    while (end < lines.size() && !lines[end].starts_with(std::string(indent, ' ') + "}")) ++end;
+    found.push_back({begin, brace, end});
+  }
+  return found;
 }
 
 /// The folders at the top of the repository.

@@ -196,32 +196,11 @@ TEST(House, FilesStaySmall) {
   }
 }
 
-/// The line where the head of a function begins whose brace opens at the end of line `brace`: heads wrap, and
-/// constructors have initializers.
-std::size_t head_of(const std::vector<std::string>& lines, std::size_t brace) {
-  std::ptrdiff_t open = 0;
-  for (std::size_t line = brace;; --line) {
-    open += std::ranges::count(lines[line], ')') - std::ranges::count(lines[line], '(');
-    const bool goes_on = open > 0 || without_indent(lines[line]).starts_with(":");
-    if (!goes_on || line == 0) return line;
-  }
-}
-
-/// The lines at which functions begin that have more than `longest` lines in their braces. Goes by clang-format's
-/// layout: a function begins at the margin, in a class indented by two, and ends with a brace that is as deep.
+/// The lines at which functions begin that have more than `longest` lines in their braces.
 std::vector<std::size_t> long_functions(const std::vector<std::string>& lines, std::size_t longest) {
-  static const std::regex opening(".*\\)( const| override| noexcept| final)*( -> .*)? \\{");
   std::vector<std::size_t> found;
-  for (std::size_t brace = 0; brace < lines.size(); ++brace) {
-    if (!lines[brace].ends_with("{") || !std::regex_match(lines[brace], opening)) continue;
-    const std::size_t begin = head_of(lines, brace);
-    const std::size_t indent = lines[begin].find_first_not_of(' ');
-    if (indent > 2) continue;
-    const std::string close = std::string(indent, ' ') + "}";
-    std::size_t end = brace + 1;
-    while (end < lines.size() && !lines[end].starts_with(close)) ++end;
-    if (end - brace - 1 > longest) found.push_back(begin);
-  }
+  for (const FunctionLines& function : functions_of(lines))
+    if (function.end - function.brace - 1 > longest) found.push_back(function.begin);
   return found;
 }
 

@@ -138,7 +138,7 @@ double ShardedSteps::compute(ShardedPlan& plan, const Graph& graph, const Feeds&
     exchange_->combine(statistics_.front());
     exchange_->finish();
   }
-  store_observed(plan);
+  store_observed(plan, how.backend);
   take_means(plan);
   return statistics_.front().front().a / range_.total;
 }
@@ -185,13 +185,13 @@ void ShardedSteps::combine_statistics() {
     for (std::size_t k = 0; k < count; k += 2 * distance) combine(statistics_[k], statistics_[k + distance]);
 }
 
-void ShardedSteps::store_observed(ShardedPlan& plan) const {
+void ShardedSteps::store_observed(ShardedPlan& plan, Backend backend) const {
   Plan& first = plan.first();
   std::ranges::copy(std::span(statistics_.front()).subspan(1), first.observed.begin());
   for (Plan::Staged& staged : first.staged)
     if (staged.observed) staged.tensor.assign(*staged.value);
   for (const Plan::ForwardStep& step : first.forward)
-    if (!step.context.observed.empty()) as<ObservesBatch>(*step.op)->store_observed(step.context);
+    if (!step.context.observed.empty()) as<ObservesBatch>(*step.op)->store_observed(step.context, backend);
 }
 
 /// Division by a power of two is exact (but for denormals, which are 0). An exchange has done it.

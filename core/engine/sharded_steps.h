@@ -68,7 +68,7 @@ class ShardedSteps {
   void compute_slices(ShardedPlan& plan, const std::vector<Feeds>& feeds, const Sweep& how, int lane);
   void add_gradients(ShardedPlan& plan, const Plan& of_lane, std::size_t step, int local, bool last);
   void combine_statistics();
-  void store_observed(ShardedPlan& plan) const;
+  void store_observed(ShardedPlan& plan, Backend backend) const;
   void take_means(ShardedPlan& plan) const;
 
   ShardRange range_;

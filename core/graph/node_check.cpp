@@ -23,4 +23,9 @@ void require_float(const TensorSpec& input, std::string_view role) {
     fail(role, " must be float32, is ", name_of(input.dtype), "; ", role, " ", input.shape);
 }
 
+void require_elements(std::span<const TensorSpec> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].shape.elements() == 0) fail("input ", i, " is empty; its shape is ", inputs[i].shape);
+}
+
 }  // namespace miniqat

@@ -17,5 +17,7 @@ void require_rank(std::span<const TensorSpec> inputs, std::size_t index, int ran
 /// Throws unless all inputs (or the one given) are float32.
 void require_float(std::span<const TensorSpec> inputs);
 void require_float(const TensorSpec& input, std::string_view role);
+/// Throws when an input has an extent of 0.
+void require_elements(std::span<const TensorSpec> inputs);
 
 }  // namespace miniqat

@@ -42,9 +42,9 @@ class ObservesBatch {
  public:
   /// How many statistics forward leaves in ForwardContext::observed; 0 where the phase observes nothing.
   virtual std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const = 0;
-  /// Stages updates and state as forward does, from the statistics in `context.observed`. The staged tensors hold the
-  /// current values; inputs and outputs may hold anything.
-  virtual void store_observed(const ForwardContext& context) const = 0;
+  /// Stages updates and state as that backend's forward does, from the statistics in `context.observed`. The staged
+  /// tensors hold the current values; inputs and outputs may hold anything.
+  virtual void store_observed(const ForwardContext& context, Backend backend) const = 0;
 
  protected:
   ~ObservesBatch() = default;

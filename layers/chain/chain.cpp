@@ -101,7 +101,7 @@ std::size_t Chain::observations(std::span<const TensorSpec> inputs, const Phase&
   return of_norm + (parts_.observes_range() && phase.training ? 1 : 0);
 }
 
-void Chain::store_observed(const ForwardContext& context) const {
+void Chain::store_observed(const ForwardContext& context, Backend) const {
   std::span<const ShardStatistic> observed = context.observed;
   if (parts_.observes_range() && context.training) {
     const ShardStatistic& range = observed.back();

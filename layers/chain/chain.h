@@ -91,7 +91,8 @@ class Chain final : public FusedOp,
   bool updates(int input, const Phase& phase) const override;
   /// The batch norm's observations, then the quantizer's.
   std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const override;
-  void store_observed(const ForwardContext& context) const override;
+  /// Only the fast backend has chains.
+  void store_observed(const ForwardContext& context, Backend) const override;
   std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const override;
   void unpack(const ForwardContext& context) const override;
   void forward(const ForwardContext& context) const override;

@@ -9,21 +9,21 @@
 #include <type_traits>
 
 #include "quantize/affine.h"
-#include "quantize/fake_quant.h"
-#include "quantize/range_observer.h"
+#include "quantize/range_kind.h"
 
-// The specification of FakeQuant, over float and double, from the numbers of a tensor to its gradients. It shares with
-// the fast form the types of ranges and grids, and the rounding of one number to a grid (affine.h); the loops of
-// fake_quant_loops.h have their own. Element i of a tensor belongs to channel i % channels, and grids[c] is the grid of
-// channel c; per tensor there is one channel.
+// The specification of FakeQuant, over float and double, from the numbers of a tensor to its gradients. With the fast
+// form it shares the structs of ranges and grids. Element i of a tensor belongs to channel i % channels, and ranges[c]
+// and grids[c] are those of channel c; per tensor there is one channel.
 namespace miniqat::quantize::reference {
 
+/// The range of each channel, in `ranges`.
 template <class T>
-Observation<T> observe(std::span<const T> x, std::int64_t channels, ScratchScope& scope) {
+Observation<T> observe(std::span<const T> x, std::span<Range<T>> ranges) {
   const T infinity = std::numeric_limits<T>::infinity();
-  Observation<T> result{scope.filled<Range<T>>(static_cast<std::size_t>(channels), {infinity, -infinity})};
+  std::ranges::fill(ranges, Range<T>{infinity, -infinity});
+  Observation<T> result{ranges};
   for (std::size_t i = 0; i < x.size(); ++i) {
-    Range<T>& range = result.ranges[i % channels];
+    Range<T>& range = ranges[i % ranges.size()];
     if (std::isnan(x[i])) result.has_nan = true;
     if (x[i] < range.min) range.min = x[i];
     if (x[i] > range.max) range.max = x[i];
@@ -62,18 +62,25 @@ bool widen_observed(Observation<T>& observation, const GridOptions& options) {
   return finite;
 }
 
+/// How a training step finds a range: the attributes of FakeQuant that matter to it.
+struct RangeRule {
+  RangeKind kind = RangeKind::kMovingAverage;
+  double ema_decay = 0.999;
+  GridOptions grid = {};
+};
+
 /// The ranges of a training step, from those that its tensor shows: stored in min and max, which have the last step's,
 /// and put in the place of what was observed. A moving average with decay d is sum(d^(t-i) value_i) / sum(d^(t-i)) over
 /// the steps i = 1..t, so the newest value has the weight (1 - d) / (1 - d^t); `num_updates`, null for kinds that do
 /// not count steps, is t, up to 2^24. A range of all values takes the place of the stored one when t is 1, and later
 /// only widens it. Nothing is stored of a tensor with a NaN or an infinity.
 template <class T>
-void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, T* min, T* max, T* num_updates) {
-  if (!widen_observed(observation, attributes.grid_options())) return;
+void learn_ranges(const RangeRule& rule, Observation<T>& observation, T* min, T* max, T* num_updates) {
+  if (!widen_observed(observation, rule.grid)) return;
   if (num_updates != nullptr) *num_updates = std::clamp(*num_updates + 1, T(1), T(16777216));
   double weight = 1;
-  if (attributes.range == RangeKind::kMovingAverage) {
-    const double d = attributes.ema_decay;
+  if (rule.kind == RangeKind::kMovingAverage) {
+    const double d = rule.ema_decay;
     weight = (1 - d) / (1 - std::pow(d, static_cast<double>(*num_updates)));
   }
   const auto average = [weight](T before, T value) {
@@ -81,7 +88,7 @@ void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observa
   };
   for (std::size_t c = 0; c < observation.ranges.size(); ++c) {
     Range<T>& range = observation.ranges[c];
-    if (attributes.range == RangeKind::kAllValues && *num_updates > 1) {
+    if (rule.kind == RangeKind::kAllValues && *num_updates > 1) {
       if (min[c] < range.min) range.min = min[c];
       if (max[c] > range.max) range.max = max[c];
     }
@@ -124,28 +131,32 @@ Affine<T> grid(Range<T> stored, const GridOptions& options) {
   return std::isfinite(grid.nudged_max - grid.nudged_min) ? grid : Affine<T>{nan, nan, nan, nan, nan, nan};
 }
 
-template <class T>
-std::span<const Affine<T>> grids(std::span<const Range<T>> ranges, const GridOptions& options, ScratchScope& scope) {
-  const std::span<Affine<T>> result = scope.take<Affine<T>>(ranges.size());
-  for (std::size_t c = 0; c < ranges.size(); ++c) result[c] = grid(ranges[c], options);
-  return result;
+/// The coefficient of dampening in the step that is the `step`-th to quantize: half a cosine from 0 to `dampening` over
+/// so many steps.
+inline double dampening_at(double dampening, std::int64_t steps, std::int64_t step) {
+  if (step >= steps) return dampening;
+  const double angle = std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps);
+  return dampening * (1 - std::cos(angle)) / 2;
 }
 
-/// The coefficient of dampening in the step that is the `step`-th to quantize: half a cosine from 0 to `dampening`.
-inline double dampening_at(const FakeQuantAttributes& attributes, std::int64_t step) {
-  if (step >= attributes.dampening_steps) return attributes.dampening;
-  const double angle = std::numbers::pi * static_cast<double>(step) / static_cast<double>(attributes.dampening_steps);
-  return attributes.dampening * (1 - std::cos(angle)) / 2;
+/// x on the grid: clamped to its ends, then rounded to the nearest number, ties upwards. NaN stays NaN.
+template <class T>
+T rounded(const Affine<T>& grid, T x) {
+  if (x < grid.nudged_min) x = grid.nudged_min;
+  if (x > grid.nudged_max) x = grid.nudged_max;
+  const T q = grid.quant_min + std::floor((x - grid.nudged_min) / grid.scale + T(0.5));
+  return (q - grid.zero_point) * grid.scale;
 }
 
 /// y may be x.
 template <class T>
 void fake_quant_forward(std::span<const T> x, std::span<const Affine<T>> grids, T* y) {
-  for (std::size_t i = 0; i < x.size(); ++i) y[i] = fake_quantize(grids[i % grids.size()], x[i]);
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = rounded(grids[i % grids.size()], x[i]);
 }
 
-/// dx = dy where the gradient passes, else 0. d_min[c] sums dy where x < nudged_min, d_max[c] where x > nudged_max;
-/// an empty grid has neither. dx may be dy, and any of the results null.
+/// dx = dy inside the range, and everywhere on an empty grid, where values could else never leave 0 again; otherwise 0.
+/// d_min[c] sums dy where x < nudged_min, d_max[c] where x > nudged_max; an empty grid has neither. dx may be dy, and
+/// any of the results null.
 template <class T>
 void fake_quant_backward(std::span<const T> x, const T* dy, std::span<const Affine<T>> grids, T* dx, T* d_min,
                          T* d_max) {
@@ -155,7 +166,8 @@ void fake_quant_backward(std::span<const T> x, const T* dy, std::span<const Affi
     for (std::size_t i = c; i < x.size(); i += grids.size()) {
       if (!grid.empty() && x[i] < grid.nudged_min) below += dy[i];
       if (!grid.empty() && x[i] > grid.nudged_max) above += dy[i];
-      if (dx) dx[i] = gradient_passes(grid, x[i]) ? dy[i] : T(0);
+      const bool passes = grid.empty() || (x[i] >= grid.nudged_min && x[i] <= grid.nudged_max);
+      if (dx) dx[i] = passes ? dy[i] : T(0);
     }
     if (d_min) d_min[c] = static_cast<T>(below);
     if (d_max) d_max[c] = static_cast<T>(above);
@@ -168,7 +180,7 @@ void add_dampening(std::span<const T> x, std::span<const Affine<T>> grids, doubl
   for (std::size_t i = 0; i < x.size(); ++i) {
     const Affine<T>& grid = grids[i % grids.size()];
     if (!grid.empty() && x[i] >= grid.nudged_min && x[i] <= grid.nudged_max)
-      dx[i] += static_cast<T>(factor) * (x[i] - fake_quantize(grid, x[i]));
+      dx[i] += static_cast<T>(factor) * (x[i] - rounded(grid, x[i]));
   }
 }
 
@@ -198,7 +210,7 @@ void add_learned_gradients(std::span<const T> x, const T* dy, std::span<const Af
       else if (x[i] > grid.nudged_max)
         above += dy[i];
       else if (x[i] >= grid.nudged_min)
-        inside += dy[i] * (fake_quantize(grid, x[i]) - x[i]);
+        inside += dy[i] * (rounded(grid, x[i]) - x[i]);
     }
     const double low = grid.nudged_min, high = grid.nudged_max, share = inside / (high - low);
     const double of_width = low * (below - share) + high * (above + share);

@@ -59,14 +59,14 @@ TEST(Microqat, GridsAndFakeQuantAreTheSpecifications) {
 TEST(Microqat, MovingRangesAreTheSpecification) {
   Random random(2);
   microqat::MovingRange moving;
-  const quantize::FakeQuantAttributes attributes = {.ema_decay = microqat::MovingRange::kDecay};
+  const quantize::reference::RangeRule rule = {.ema_decay = microqat::MovingRange::kDecay};
   float min = 0, max = 0, updates = 0;
   for (int i = 0; i < 50; ++i) {
     const microqat::Range seen = microqat::range_of(numbers(random, 5, 1 + i));
     moving.update(seen);
     quantize::Range<float> range = {seen.min, seen.max};
     quantize::Observation<float> observation = {.ranges = {&range, 1}};
-    quantize::reference::learn_ranges(attributes, observation, &min, &max, &updates);
+    quantize::reference::learn_ranges(rule, observation, &min, &max, &updates);
     EXPECT_EQ(moving.range.min, min) << i;
     EXPECT_EQ(moving.range.max, max) << i;
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/files.h"
+#include "core/tensor.h"
 #include "integer/reference/engine.h"
 #include "quantize/affine.h"
 

@@ -95,7 +95,7 @@ TEST(ReferenceFakeQuant, LearnsTheRangesOfUpdateRanges) {
         Observation<float> seen{fast, step % 11 == 6}, plainly_seen{plain, step % 11 == 6};
         const bool counts = traits_of(kind).counts_steps;
         update_ranges(attributes, seen, {min, max, counts ? &count : nullptr});
-        reference::learn_ranges(attributes, plainly_seen, plain_min.data(), plain_max.data(),
+        reference::learn_ranges({kind, 0.9, options}, plainly_seen, plain_min.data(), plain_max.data(),
                                 counts ? &plain_count : nullptr);
         ASSERT_TRUE(equal(min, plain_min) && equal(max, plain_max)) << options.bits << " bits, step " << step;
         ASSERT_EQ(count, plain_count);
@@ -111,7 +111,7 @@ TEST(ReferenceFakeQuant, DampeningGrowsAsInTheFastForm) {
   for (const std::int64_t steps : {0, 1, 2, 100}) {
     const FakeQuantAttributes attributes = {.dampening = 0.3, .dampening_steps = steps};
     for (std::int64_t step = 1; step <= 102; ++step)
-      ASSERT_EQ(attributes.dampening_in(step), reference::dampening_at(attributes, step)) << step << " of " << steps;
+      ASSERT_EQ(attributes.dampening_in(step), reference::dampening_at(0.3, steps, step)) << step << " of " << steps;
   }
 }
 

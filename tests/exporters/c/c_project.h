@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/tensor.h"
 #include "integer/model.h"
 #include "tests/temp_dir.h"
 
