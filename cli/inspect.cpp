@@ -23,7 +23,7 @@
 #include "quantize/inspect/graph_dot.h"
 #include "quantize/inspect/quantizer_text.h"
 #include "quantize/quantization.h"
-#include "quantize/quantizer_ranges.h"
+#include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/usage_error.h"

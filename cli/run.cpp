@@ -24,7 +24,7 @@
 #include "core/text/counted.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "quantize/quantization_delays.h"
+#include "quantize/quantization.h"
 #include "training/memory.h"
 #include "training/model_source.h"
 #include "training/picture_feeds.h"

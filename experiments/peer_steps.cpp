@@ -22,8 +22,7 @@
 #include "experiments/serve.h"
 #include "quantize/affine.h"
 #include "quantize/kernels/fake_quant_kernels.h"
-#include "quantize/range_gradient.h"
-#include "quantize/range_observer.h"
+#include "quantize/range_training.h"
 #include "quantize/reference/fake_quant.h"
 
 namespace miniqat::benchmarks {

@@ -85,12 +85,9 @@ void reference_store_moving(const ForwardContext& context, double decay) {
 }
 
 class BatchNormOp final : public OpOf<BatchNorm>,
-                          public SavesForBackward,
-                          public ChangesLater,
                           public ObservesBatch,
                           public TakesShortcuts,
                           public RefusesRuns,
-                          public TakesVariances,
                           public ChainMember {
  public:
   using OpOf::OpOf;
@@ -128,16 +125,13 @@ class BatchNormOp final : public OpOf<BatchNorm>,
     traits.no_gradient = {3, 4};
     if (attributes_.is_training) traits.updated_inputs = {3, 4};
     traits.optional_outputs = {0, 1, 2};
+    traits.variance_inputs = {4};
+    if (attributes_.is_training && attributes_.freeze_delay >= 0) traits.delays = {attributes_.freeze_delay};
     return traits;
   }
 
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override {
     return {{Shape{2, inputs[0].shape.channels()}}};
-  }
-
-  std::vector<std::int64_t> delays() const override {
-    const bool freezes = attributes_.is_training && attributes_.freeze_delay >= 0;
-    return freezes ? std::vector{attributes_.freeze_delay} : std::vector<std::int64_t>{};
   }
 
   bool updates(int, const Phase& phase) const override { return attributes_.uses_batch(phase); }
@@ -160,8 +154,6 @@ class BatchNormOp final : public OpOf<BatchNorm>,
       for (const Use& use : self.uses(i)) shortcuts.push_back({use, self.input(i + 2)});
     return shortcuts;
   }
-
-  std::vector<int> variance_inputs() const override { return {4}; }
 
   void check_run(std::span<const TensorSpec> inputs, const Phase& phase) const override {
     const Shape& x = inputs[0].shape;

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/graph/node_check.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
@@ -83,7 +83,7 @@ DType index_type(const PoolAttributes& attributes) {
   return attributes.window[0] * attributes.window[1] <= 256 ? DType::kUInt8 : DType::kInt32;
 }
 
-class MaxPoolOp final : public OpOf<MaxPool>, public SavesForBackward, public ChainMember {
+class MaxPoolOp final : public OpOf<MaxPool>, public ChainMember {
  public:
   using OpOf::OpOf;
 

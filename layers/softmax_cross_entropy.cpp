@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/graph/node_check.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op.h"
 #include "core/kernels/scratch.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax_cross_entropy.h"
@@ -51,7 +51,7 @@ double row_loss(const float* logits, std::int64_t classes, std::int32_t label, f
   return std::log(sum) + (static_cast<double>(largest) - logits[label]);
 }
 
-class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public SavesForBackward {
+class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy> {
  public:
   using OpOf::OpOf;
 

@@ -37,7 +37,7 @@ struct FakeQuantAttributes {
   bool is_training = true;
 
   /// A training run takes the range from x; otherwise min and max are taken as they are, with gradients
-  /// (range_gradient.h).
+  /// (range_training.h).
   bool observes_range() const { return is_training && traits_of(range).observes; }
   /// The coefficient in the step that is the `step`-th to quantize, 1 the first.
   double dampening_in(std::int64_t step) const;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
+#include "core/graph/op.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
+#include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 
 namespace miniqat::quantize {
@@ -88,5 +91,32 @@ std::vector<std::string_view> types_with(OpRole roles) {
 Output source_through(Output tensor, OpRole roles) { return source_through(tensor, types_with(roles)); }
 
 std::vector<Use> uses_through(Output tensor, OpRole roles) { return uses_through(tensor, types_with(roles)); }
+
+bool is_unfolded_batch_norm(const Node& node) { return node.as<layers::BatchNorm>() && !folding_of(node); }
+
+std::optional<int> line_input(const Node& node) {
+  const auto is_known = [&](int i) { return is_parameter(*source_through(node.input(i), OpRole::kKeepsRange).node); };
+  if (is_unfolded_batch_norm(node)) {
+    const bool is_line = !is_known(0) && std::ranges::all_of(std::array{1, 2, 3, 4}, is_known);
+    return is_line ? std::optional(0) : std::nullopt;
+  }
+  const bool either = node.as<layers::Add>() || node.as<layers::Sub>() || node.as<layers::Mul>();
+  if (!either && !node.as<layers::Div>() && !node.as<layers::BiasAdd>()) return {};
+  if (is_known(0) == is_known(1)) return {};
+  const int x = is_known(0) ? 1 : 0;
+  return either || x == 0 ? std::optional(x) : std::nullopt;
+}
+
+bool gets_range(const Node& node) { return is_requantized(node) || line_input(node); }
+
+Range<float> clamp_bounds(const Op& clamp) {
+  if (const auto* clip = clamp.as<layers::Clip>())
+    return {static_cast<float>(clip->low), static_cast<float>(clip->high)};
+  return {0, clamp.as<layers::Relu6>() ? 6 : std::numeric_limits<float>::infinity()};
+}
+
+Range<float> limited(Range<float> outer, Range<float> inner) {
+  return {std::clamp(outer.min, inner.min, inner.max), std::clamp(outer.max, inner.min, inner.max)};
+}
 
 }  // namespace miniqat::quantize

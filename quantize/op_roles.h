@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "quantize/affine.h"
 
 namespace miniqat::quantize {
 
@@ -73,5 +74,25 @@ inline bool keeps_range(const Node& node) { return has_role(node, OpRole::kKeeps
 inline bool is_requantized(const Node& node) { return has_role(node, OpRole::kRequantized); }
 inline bool is_pool(const Node& node) { return has_role(node, OpRole::kPool); }
 inline bool is_fold(const Node& node) { return has_role(node, OpRole::kFold); }
+
+// What a node means depends on more than its type where a parameter or a layer is beside it.
+
+/// A BatchNorm that is part of no layer (fold/folded_layer.h).
+bool is_unfolded_batch_norm(const Node& node);
+
+/// Of an op that sends each number of one tensor through a straight line, y = factor x + offset, because its other
+/// operand is a parameter: which input is x. Add, Sub and Mul with the parameter on either side, Div by one, BiasAdd; a
+/// BatchNorm that is part of no layer, which is a line for each channel in evaluation. None for any other node. Whether
+/// the parameter fits an integer model (one number, or one for each channel), conversion decides.
+std::optional<int> line_input(const Node& node);
+
+/// Whether the node's output, outside of layers, gets a range of its own: OpRole::kRequantized, or a line.
+bool gets_range(const Node& node);
+
+/// What a clamp (OpRole::kClamp) clamps to: Relu to [0, infinity], Relu6 to [0, 6], Clip to its attributes.
+Range<float> clamp_bounds(const Op& clamp);
+
+/// The range within `outer` that a clamp to `inner` leaves: [outer.min, outer.max] with each end clamped.
+Range<float> limited(Range<float> outer, Range<float> inner);
 
 }  // namespace miniqat::quantize

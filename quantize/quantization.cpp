@@ -3,16 +3,12 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/graph/op_queries.h"
-#include "core/graph/source_ops.h"
 #include "core/text/json.h"
-#include "layers/matmul.h"
+#include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/folded_layer.h"
-#include "quantize/graph_matcher.h"
-#include "quantize/op_roles.h"
-#include "quantize/quantization_delays.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -39,22 +35,6 @@ struct Symmetry {
 };
 
 }  // namespace
-
-/// The right operand of a layer; of a product either one, if the range says that it is made anew in each step.
-bool quantizes_weights(const Node& quantizer) {
-  const RangeKindTraits& kind = traits_of(quantizer.as<FakeQuant>()->range);
-  return std::ranges::any_of(uses_through(quantizer.output(), kIdentity), [&](const Use& use) {
-    if (!is_layer(*use.node)) return false;
-    if (!use.node->as<layers::MatMul>()) return use.input == 1;
-    return kind.follows_tensor() || (use.input == 1 && !kind.observes);
-  });
-}
-
-bool has_learned_variables(const Node& node) {
-  const auto* quantizer = node.as<FakeQuant>();
-  return quantizer && traits_of(quantizer->range).learned && node.input(1).node->as<Variable>() &&
-         node.input(2).node->as<Variable>();
-}
 
 Quantization quantization_of(const Graph& graph) {
   Quantization found;
@@ -100,6 +80,35 @@ std::string Quantization::label() const {
 nlohmann::ordered_json Quantization::bits() const {
   if (is_float()) return nullptr;
   return {{"weights", list_of(weight_bits)}, {"activations", list_of(activation_bits)}};
+}
+
+std::optional<std::int64_t> quant_delay_of(const Node& node) {
+  const auto* quantizer = node.as<FakeQuant>();
+  return quantizer != nullptr && quantizer->is_training ? std::optional(quantizer->delay) : std::nullopt;
+}
+
+std::optional<std::int64_t> freeze_delay_of(const Node& node) {
+  std::int64_t delay = -1;
+  if (const auto* norm = node.as<layers::BatchNorm>(); norm != nullptr && norm->is_training) delay = norm->freeze_delay;
+  if (const auto* correction = node.as<BatchNormCorrection>()) delay = correction->freeze_delay;
+  return delay >= 0 ? std::optional(delay) : std::nullopt;
+}
+
+QuantizationDelays::QuantizationDelays(const Graph& graph) {
+  std::set<std::int64_t> quantizing, freezing;
+  for (const Node* node : graph.nodes()) {
+    if (const auto delay = quant_delay_of(*node)) quantizing.insert(*delay);
+    if (const auto delay = freeze_delay_of(*node)) freezing.insert(*delay);
+  }
+  quantization.assign(quantizing.begin(), quantizing.end());
+  freeze.assign(freezing.begin(), freezing.end());
+}
+
+PassedDelays QuantizationDelays::passed(std::int64_t quantization_step) const {
+  const auto count = [=](const std::vector<std::int64_t>& delays) {
+    return std::ranges::upper_bound(delays, quantization_step) - delays.begin();
+  };
+  return {count(quantization), count(freeze)};
 }
 
 }  // namespace miniqat::quantize

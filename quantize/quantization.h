@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/graph/graph.h"
 
@@ -44,14 +46,28 @@ struct Quantization {
   nlohmann::ordered_json bits() const;
 };
 
-/// Whether a layer reads the quantizer where its weights go.
-bool quantizes_weights(const Node& quantizer);
-
-/// Whether it is a quantizer whose range is learned and, as those of a rewrite, two Variables: what a run can start and
-/// an optimizer can move.
-bool has_learned_variables(const Node& node);
-
 /// Looks at structure only. A quantizer is one of weights when a layer reads it where its weights go.
 Quantization quantization_of(const Graph& graph);
+
+/// The value of the quantization step counter from which on a FakeQuant quantizes; none in evaluation graphs.
+std::optional<std::int64_t> quant_delay_of(const Node& node);
+/// The value from which on a BatchNorm or BatchNormCorrection is frozen.
+std::optional<std::int64_t> freeze_delay_of(const Node& node);
+
+/// The number of the graph's delays that have passed.
+struct PassedDelays {
+  std::int64_t quantization = 0;
+  std::int64_t freeze = 0;
+  friend bool operator==(const PassedDelays&, const PassedDelays&) = default;
+};
+
+/// Every delay of a graph's quantizers and batch norms once, in order.
+struct QuantizationDelays {
+  std::vector<std::int64_t> quantization;
+  std::vector<std::int64_t> freeze;
+
+  explicit QuantizationDelays(const Graph& graph);
+  PassedDelays passed(std::int64_t quantization_step) const;
+};
 
 }  // namespace miniqat::quantize

@@ -14,7 +14,7 @@ enum class RangeKind {
   kLastValue,
   /// Zero-debiased exponential moving average of the batches' minima and maxima (activations).
   kMovingAverage,
-  /// Trained with the weights, by the gradient of a learned step size (range_gradient.h).
+  /// Trained with the weights, by the gradient of a learned step size (range_training.h).
   kLearned,
   /// Minimum and maximum of all batches so far, the first one's included and the initial range not (activations). The
   /// range never shrinks.

@@ -7,7 +7,6 @@
 
 #include "core/random.h"
 #include "layers/layers.h"
-#include "quantize/clamp_bounds.h"
 #include "quantize/fake_quant.h"
 #include "quantize/op_roles.h"
 

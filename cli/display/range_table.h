@@ -4,7 +4,7 @@
 #include <string>
 
 #include "quantize/calibrate/calibrate.h"
-#include "quantize/quantizer_ranges.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::cli {
 

@@ -8,7 +8,7 @@
 
 #include "cli/display/progress_line.h"
 #include "cli/display/step_lines.h"
-#include "quantize/quantization_delays.h"
+#include "quantize/quantization.h"
 #include "training/run_observer.h"
 
 namespace miniqat::cli {

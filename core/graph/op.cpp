@@ -17,8 +17,8 @@ constexpr double kRounding = 1e-9;
 /// The op that takes the node as a variance; null for none.
 const Node* reader_as_variance(const Node& variable) {
   for (const Use& use : variable.uses()) {
-    const auto* takes = as<TakesVariances>(use.node->op());
-    if (takes != nullptr && std::ranges::count(takes->variance_inputs(), use.input) > 0) return use.node;
+    const std::vector<int> variances = use.node->op().traits().variance_inputs;
+    if (std::ranges::find(variances, use.input) != variances.end()) return use.node;
   }
   return nullptr;
 }
@@ -29,22 +29,13 @@ void Op::backward(const BackwardContext&) const { fail(type(), " has no gradient
 
 void Op::reference_backward(const BackwardContext&) const { fail(type(), " has no gradient"); }
 
-std::vector<TensorSpec> saved_by(const Op& op, std::span<const TensorSpec> inputs) {
-  const auto* saves = as<SavesForBackward>(op);
-  return saves != nullptr ? saves->saved(inputs) : std::vector<TensorSpec>{};
-}
+std::vector<TensorSpec> saved_by(const Op& op, std::span<const TensorSpec> inputs) { return op.saved(inputs); }
 
-std::vector<OpState> state_of(const Op& op) {
-  const auto* keeps = as<KeepsState>(op);
-  return keeps != nullptr ? keeps->state() : std::vector<OpState>{};
-}
+std::vector<OpState> state_of(const Op& op) { return op.traits().state; }
 
 std::string state_name(const Node& node, const OpState& state) { return node.name() + "/" + state.name; }
 
-std::vector<std::int64_t> delays_of(const Op& op) {
-  const auto* changes = as<ChangesLater>(op);
-  return changes != nullptr ? changes->delays() : std::vector<std::int64_t>{};
-}
+std::vector<std::int64_t> delays_of(const Op& op) { return op.traits().delays; }
 
 std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase) {
   const auto* packs = as<PacksOutput>(op);

@@ -9,6 +9,7 @@
 
 #include "core/backend.h"
 #include "core/graph/attributes.h"
+#include "core/graph/op_queries.h"
 #include "core/shard_statistic.h"
 #include "core/tensor.h"
 
@@ -20,12 +21,13 @@ class Node;
 struct Phase {
   /// In a training step, or a run that acts like one: batch statistics are used, observers observe, dropout drops.
   bool training = false;
-  /// A counter of training steps (Session::quantization_step), for ops to compare with the delays that they state
-  /// (ChangesLater): a plan is compiled for one value of it and serves for all values up to the next delay.
+  /// A counter of training steps (Session::quantization_step), for ops to compare with their delays (OpTraits::delays):
+  /// a plan is compiled for one value of it and serves for all values up to the next delay.
   std::int64_t quantization_step = 0;
 };
 
-/// The freedom of the plan with an op's memory, and the needs of backward. Plain data, read when a plan is compiled.
+/// What others have to know of an op: the freedom of the plan with its memory, the needs of backward, and what it keeps
+/// or changes from step to step. Plain data, read when a plan is compiled.
 struct OpTraits {
   /// Output 0 is input 0 under another shape: the plan lets both share memory, and forward has nothing to do when
   /// input and output have the same address (else it copies). The same holds for the gradients.
@@ -47,6 +49,12 @@ struct OpTraits {
   bool updates_start_anew = false;
   /// Outputs that the fast forward leaves out when nobody reads them: their tensors are then null.
   std::vector<int> optional_outputs = {};
+  /// Inputs that take no numbers below 0: variances.
+  std::vector<int> variance_inputs = {};
+  /// The values that the op itself keeps from step to step: ForwardContext::state.
+  std::vector<OpState> state = {};
+  /// The values of Phase::quantization_step from which on the op does something else, in any order.
+  std::vector<std::int64_t> delays = {};
 };
 
 /// What forward sees. Tensors belong to the plan, or for variables and feeds to the session, and must not outlive the
@@ -55,13 +63,13 @@ struct ForwardContext : Phase {
   std::vector<const Tensor*> inputs;
   /// Null for OpTraits::optional_outputs that nobody reads (fast backend only).
   std::vector<Tensor*> outputs;
-  /// The tensors that SavesForBackward asked for; empty when no backward follows (and always in the reference backend).
+  /// The tensors that Op::saved asked for; empty when no backward follows (and always in the reference backend).
   std::vector<Tensor*> saved;
   /// By input: see update_of. Empty where the run updates none.
   std::vector<Tensor*> updates;
   /// Where forward also leaves output 0 in the form of PacksOutput; null unless the plan wants it.
   Tensor* packed = nullptr;
-  /// By position in KeepsState::state: staged in the same way, but present in every run (not committed unless
+  /// By position in OpTraits::state: staged in the same way, but present in every run (not committed unless
   /// training).
   std::vector<Tensor*> state;
   /// Differs by session seed, node name and step; the same in forward and backward of one step.
@@ -90,8 +98,9 @@ struct BackwardContext {
   std::vector<Tensor*> d_inputs;
 };
 
-/// One operation: it declares its name, attributes, shapes, both directions and what these read; what only some ops
-/// give is in core/graph/op_interfaces.h. Ops are immutable values: a rewrite exchanges an op, it never edits one, and
+/// One operation: it declares its name, attributes, shapes, both directions and what these read. What only some ops do
+/// (find something out about a batch, spare work in some phases, run as one with others) is in
+/// core/graph/op_interfaces.h. Ops are immutable values: a rewrite exchanges an op, it never edits one, and
 /// graphs share them. Its tensors live elsewhere.
 ///
 /// The class of an op is known to its .cpp file only. The header has the op's kind: a struct with its type, the struct
@@ -123,6 +132,8 @@ class Op {
   /// it. Also throws when the attributes are out of range.
   virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const = 0;
   virtual OpTraits traits() const { return {}; }
+  /// The tensors (masks, workspaces) that the fast forward leaves for the fast backward: ForwardContext::saved.
+  virtual std::vector<TensorSpec> saved(std::span<const TensorSpec> /*inputs*/) const { return {}; }
 
   /// The fast backend: float32.
   virtual void forward(const ForwardContext& context) const = 0;

@@ -13,31 +13,13 @@
 
 namespace miniqat {
 
-// Optional interfaces of ops: an op inherits from Op (core/graph/op.h) and from these. The functions of
-// core/graph/op_queries.h ask any op, and answer for one that gives no such thing.
+// What only some ops do: an op inherits from Op (core/graph/op.h) and from these. The functions of
+// core/graph/op_queries.h ask any op, and answer for one that does no such thing. What an op merely has (state, delays)
+// is data: OpTraits.
 
-/// Its fast forward leaves tensors (masks, workspaces) for its fast backward: ForwardContext::saved.
-class SavesForBackward {
- public:
-  /// For these input shapes.
-  virtual std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const = 0;
-
- protected:
-  ~SavesForBackward() = default;
-};
-
-/// It keeps values of its own from step to step: ForwardContext::state.
-class KeepsState {
- public:
-  virtual std::vector<OpState> state() const = 0;
-
- protected:
-  ~KeepsState() = default;
-};
-
-/// What it stores in a training step (updates and state) follows from what it observes in its tensors. Of a batch that
-/// is computed in slices, the observations of all slices together are stored once; forward then stages provisional
-/// values, from its slice alone.
+/// It observes: what it stores in a training step (updates and state) follows from what it observes in its tensors. Of
+/// a batch that is computed in slices, the observations of all slices together are stored once; forward then stages
+/// provisional values, from its slice alone.
 class ObservesBatch {
  public:
   /// How many statistics forward leaves in ForwardContext::observed; 0 where the phase observes nothing.
@@ -45,21 +27,11 @@ class ObservesBatch {
   /// Stages updates and state as that backend's forward does, from the statistics in `context.observed`. The staged
   /// tensors hold the current values; inputs and outputs may hold anything.
   virtual void store_observed(const ForwardContext& context, Backend backend) const = 0;
-
- protected:
-  ~ObservesBatch() = default;
-};
-
-/// It does something else from some value of Phase::quantization_step on.
-class ChangesLater {
- public:
-  /// These values, in any order.
-  virtual std::vector<std::int64_t> delays() const = 0;
   /// Whether a training run in this phase updates this one of OpTraits::updated_inputs.
   virtual bool updates(int /*input*/, const Phase& /*phase*/) const { return true; }
 
  protected:
-  ~ChangesLater() = default;
+  ~ObservesBatch() = default;
 };
 
 /// In some runs its work makes no sense.
@@ -71,15 +43,6 @@ class RefusesRuns {
 
  protected:
   ~RefusesRuns() = default;
-};
-
-/// Some of its inputs take no numbers below 0: variances.
-class TakesVariances {
- public:
-  virtual std::vector<int> variance_inputs() const = 0;
-
- protected:
-  ~TakesVariances() = default;
 };
 
 /// Output 0 has a smaller form (numbers on a grid as bytes, say) that gives the same bits again: a plan may use a large

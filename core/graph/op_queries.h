@@ -8,7 +8,7 @@
 
 #include "core/tensor.h"
 
-// Questions to any op; core/graph/op_interfaces.h has the ops' side of most.
+// Questions to any op, for those who need not know its interface (core/graph/op.h, core/graph/op_interfaces.h).
 
 namespace miniqat {
 
@@ -24,10 +24,13 @@ struct OpState {
   double initial = 0;
 };
 
+/// Op::saved.
 std::vector<TensorSpec> saved_by(const Op& op, std::span<const TensorSpec> inputs);
+/// OpTraits::state.
 std::vector<OpState> state_of(const Op& op);
 /// "<node>/<state>", the name under which an op's own state is stored.
 std::string state_name(const Node& node, const OpState& state);
+/// OpTraits::delays.
 std::vector<std::int64_t> delays_of(const Op& op);
 std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase);
 /// 0 for everything but layers.
@@ -36,8 +39,8 @@ std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs);
 std::vector<int> inputs_without_gradient(const Op& op);
 
 /// Throws Error naming the variable, its value and the op, after `source` (a file; "" for none), if an op takes this
-/// variable as a variance (TakesVariances) and a number of `value` is below 0: its root would be NaN, and with it all
-/// that comes behind.
+/// variable as a variance (OpTraits::variance_inputs) and a number of `value` is below 0: its root would be NaN, and
+/// with it all that comes behind.
 void require_variance(const Graph& graph, const std::string& variable, const Tensor& value, const std::string& source);
 
 /// Runs the reference loops of an op with one input and one output: x and y are both float32 or both float64.

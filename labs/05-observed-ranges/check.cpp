@@ -4,7 +4,7 @@
 #include "labs/05-observed-ranges/lab.h"
 #include "labs/chart.h"
 #include "quantize/fake_quant.h"
-#include "quantize/range_observer.h"
+#include "quantize/range_training.h"
 
 namespace lab05 {
 namespace {

@@ -45,6 +45,8 @@ OpTraits Chain::traits() const {
       (parts_.trains_range() ? traits.backward_inputs : traits.no_gradient).push_back(i);
       if (parts_.observes_range()) traits.updated_inputs.push_back(i);
     }
+  traits.state = parts_.state;
+  traits.delays = parts_.delays;
   return traits;
 }
 
@@ -61,10 +63,6 @@ std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
     specs.push_back({Shape{infer(inputs)[0].shape.elements(), sizeof(std::int16_t)}, DType::kUInt8});
   if (parts_.normalises()) specs.push_back({Shape{2, x.channels()}});
   return specs;
-}
-
-std::vector<OpState> Chain::state() const {
-  return parts_.quantizer != nullptr ? state_of(*parts_.quantizer_op) : std::vector<OpState>{};
 }
 
 /// The bytes, and then scale and zero point.

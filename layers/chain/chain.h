@@ -28,11 +28,11 @@ struct ChainParts {
   bool clamps = false;
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
-  /// A quantizer with inputs min and max from `range_input` on. The op belongs to the graph, the copy to the chain.
+  /// A quantizer with inputs min and max from `range_input` on.
   int range_input = -1;
-  std::shared_ptr<const Op> quantizer_op = nullptr;
-  const ChainQuantizer* quantizer = nullptr;
-  /// The delays of all parts.
+  std::shared_ptr<const ChainQuantizer> quantizer = nullptr;
+  /// OpTraits of all parts.
+  std::vector<OpState> state = {};
   std::vector<std::int64_t> delays = {};
   /// Max pooling with windows that neither overlap nor leave x.
   std::optional<PoolAttributes> pool = std::nullopt;
@@ -72,12 +72,7 @@ struct PackedGrid {
 /// Backward needs one bit an element, for clamping and straight-through estimator together. With a pool it needs one
 /// byte for each window: the place of the largest element, or a mark that no gradient passes. It reads x only for a
 /// batch norm or a trained factor. A trained range takes two bytes more for each element of the output.
-class Chain final : public FusedOp,
-                    public SavesForBackward,
-                    public KeepsState,
-                    public ChangesLater,
-                    public ObservesBatch,
-                    public PacksOutput {
+class Chain final : public FusedOp, public ObservesBatch, public PacksOutput {
  public:
   /// `type` names the parts, as "BiasAdd+Relu".
   Chain(ChainParts parts, std::string type) : parts_(std::move(parts)), type_(std::move(type)) {}
@@ -86,8 +81,6 @@ class Chain final : public FusedOp,
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
-  std::vector<OpState> state() const override;
-  std::vector<std::int64_t> delays() const override { return parts_.delays; }
   bool updates(int input, const Phase& phase) const override;
   /// The batch norm's observations, then the quantizer's.
   std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const override;

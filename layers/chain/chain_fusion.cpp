@@ -30,7 +30,9 @@ class Builder {
   bool take(const Node& node, Output flow) {
     if (!absorb(node, flow)) return false;
     nodes_.push_back(&node);
-    for (const std::int64_t delay : delays_of(node.op())) parts_.delays.push_back(delay);
+    const OpTraits traits = node.op().traits();
+    parts_.state.insert(parts_.state.end(), traits.state.begin(), traits.state.end());
+    parts_.delays.insert(parts_.delays.end(), traits.delays.begin(), traits.delays.end());
     type_ += (type_.empty() ? "" : "+") + std::string(node.type());
     return true;
   }
@@ -147,7 +149,6 @@ class Builder {
     if (!reach(Stage::kRounded)) return false;
     parts_.range_input = static_cast<int>(inputs_.size());
     inputs_.insert(inputs_.end(), {inputs[1], inputs[2]});
-    parts_.quantizer_op = node.shared_op();
     parts_.quantizer = rounding.quantizer;
     quantizer_ = &node;
     return true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <variant>
 
@@ -28,9 +29,9 @@ struct Normalization {
 struct Clamp {
   float high;
 };
-/// A range for the whole tensor, in inputs 1 and 2. `quantizer` is the op itself.
+/// A range for the whole tensor, in inputs 1 and 2.
 struct Rounding {
-  const ChainQuantizer* quantizer;
+  std::shared_ptr<const ChainQuantizer> quantizer;
 };
 struct MaxPooling {
   PoolAttributes attributes;

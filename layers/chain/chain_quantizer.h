@@ -39,7 +39,7 @@ struct ChainRange {
   float* state = nullptr;
 };
 
-/// An op with inputs x, min and max that rounds every element of x to a grid: what Chain can do as its last step but
+/// What an op with inputs x, min and max does that rounds every element of x to a grid, as a chain's last part but
 /// pooling.
 class ChainQuantizer {
  public:

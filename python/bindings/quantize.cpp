@@ -13,7 +13,7 @@
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/convert/convert.h"
 #include "quantize/quantization.h"
-#include "quantize/quantizer_ranges.h"
+#include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/settings.h"

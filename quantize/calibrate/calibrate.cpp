@@ -10,8 +10,8 @@
 #include "core/text/exact.h"
 #include "quantize/calibrate/histogram.h"
 #include "quantize/calibrate/squared_error.h"
-#include "quantize/quantization.h"
-#include "quantize/range_observer.h"
+#include "quantize/quantizers.h"
+#include "quantize/range_training.h"
 
 namespace miniqat::quantize {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "layers/layers.h"
-#include "quantize/clamp_bounds.h"
 #include "quantize/convert/integer_lookup.h"
 #include "quantize/convert/refusals.h"
 #include "quantize/fake_quant.h"

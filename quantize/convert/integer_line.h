@@ -20,7 +20,7 @@ struct Line {
   bool by_channel() const { return factors.size() > 1; }
 };
 
-/// The line of an op whose input `x` moves and whose other input has this value (line_input() in quantize/line.h).
+/// The line of an op whose input `x` moves and whose other input has this value (line_input() in quantize/op_roles.h).
 /// Throws Error naming the node unless that is one number or one for each channel of x, and the line is finite.
 Line line_of(const Node& node, int x, const Tensor& constant);
 

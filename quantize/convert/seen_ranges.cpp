@@ -8,8 +8,8 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/reach.h"
 #include "quantize/fake_quant.h"
-#include "quantize/quantizer_ranges.h"
-#include "quantize/range_observer.h"
+#include "quantize/quantizers.h"
+#include "quantize/range_training.h"
 
 namespace miniqat::quantize {
 namespace {

@@ -14,10 +14,9 @@
 
 namespace miniqat::quantize {
 
-class BatchNormFoldOp final : public OpOf<BatchNormFold>, public TakesVariances {
+class BatchNormFoldOp final : public OpOf<BatchNormFold> {
  public:
   using OpOf::OpOf;
-  std::vector<int> variance_inputs() const override { return {3}; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   void forward(const ForwardContext& context) const override;
@@ -26,16 +25,11 @@ class BatchNormFoldOp final : public OpOf<BatchNormFold>, public TakesVariances 
   void reference_backward(const BackwardContext& context) const override;
 };
 
-class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>,
-                                    public ChangesLater,
-                                    public TakesShortcuts,
-                                    public TakesVariances {
+class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>, public TakesShortcuts {
  public:
   using OpOf::OpOf;
-  std::vector<int> variance_inputs() const override { return {2, 4}; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
-  std::vector<std::int64_t> delays() const override;
   /// In a folded layer (see folded_layer.h) two of the three phases need only one of its two convolutions:
   /// - while the weights' quantizer is off, the BatchNorm's own output equals the output of add_fold;
   /// - if the moving statistics normalise, recip is 1 and offset 0. The layer's output needs no correction, and the
@@ -48,10 +42,9 @@ class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>,
   void reference_backward(const BackwardContext& context) const override;
 };
 
-class BatchNormScaleOp final : public OpOf<BatchNormScale>, public TakesVariances {
+class BatchNormScaleOp final : public OpOf<BatchNormScale> {
  public:
   using OpOf::OpOf;
-  std::vector<int> variance_inputs() const override { return {1}; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   void forward(const ForwardContext& context) const override;
@@ -135,6 +128,7 @@ std::vector<TensorSpec> BatchNormFoldOp::infer(std::span<const TensorSpec> input
 OpTraits BatchNormFoldOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 2, 3};
+  traits.variance_inputs = {3};
   return traits;
 }
 
@@ -210,11 +204,9 @@ OpTraits BatchNormCorrectionOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1, 2, 3, 4};
   traits.no_gradient = {3, 4};
+  traits.variance_inputs = {2, 4};
+  if (attributes_.freeze_delay >= 0) traits.delays = {attributes_.freeze_delay};
   return traits;
-}
-
-std::vector<std::int64_t> BatchNormCorrectionOp::delays() const {
-  return attributes_.freeze_delay < 0 ? std::vector<std::int64_t>{} : std::vector{attributes_.freeze_delay};
 }
 
 std::vector<Shortcut> BatchNormCorrectionOp::shortcuts(const Node& self, const Phase& phase) const {
@@ -318,6 +310,7 @@ std::vector<TensorSpec> BatchNormScaleOp::infer(std::span<const TensorSpec> inpu
 OpTraits BatchNormScaleOp::traits() const {
   OpTraits traits;
   traits.no_gradient = {0, 1};
+  traits.variance_inputs = {1};
   return traits;
 }
 

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
-#include "quantize/kernels/fake_quant_kernels.h"
-
 namespace miniqat::quantize {
 namespace {
 
 #define MINIQAT_LOOPS "quantize/kernels/fake_quant_loops.h"
-#include "core/kernels/per_instruction_set.h"
-#define MINIQAT_LOOPS "quantize/kernels/range_loops.h"
 #include "core/kernels/per_instruction_set.h"
 
 #define MINIQAT_TABLE(set) \

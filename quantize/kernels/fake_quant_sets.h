@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/kernels/instruction_set.h"
-#include "quantize/kernels/channel_grids.h"
+#include "quantize/kernels/fake_quant_kernels.h"
 
 namespace miniqat::quantize {
 

@@ -15,12 +15,10 @@
 #include "layers/identity.h"
 #include "layers/matmul.h"
 #include "layers/reshape.h"
-#include "quantize/clamp_bounds.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/graph_matcher.h"
-#include "quantize/line.h"
 #include "quantize/op_roles.h"
 
 namespace miniqat::quantize {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "quantize/line.h"
 #include "quantize/op_roles.h"
 
 namespace miniqat::quantize {

@@ -8,7 +8,7 @@
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
-#include "quantize/quantization_delays.h"
+#include "quantize/quantization.h"
 
 namespace miniqat::quantize {
 namespace {

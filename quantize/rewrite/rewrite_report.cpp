@@ -15,7 +15,6 @@
 #include "layers/batch_norm.h"
 #include "layers/softmax_cross_entropy.h"
 #include "quantize/fake_quant.h"
-#include "quantize/line.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 

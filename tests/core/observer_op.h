@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op.h"
 #include "core/graph/source_ops.h"
 
 namespace miniqat::testing {
@@ -16,19 +16,19 @@ struct ObserverAttributes {
 
 /// A minimal quantizer: y = -x once its delay has passed, x before. In training it adds the sum of x to its input 1, a
 /// Variable, and 1 to its state "calls".
-class ObserverOp final : public Op, public KeepsState, public ChangesLater {
+class ObserverOp final : public Op {
  public:
   explicit ObserverOp(const ObserverAttributes& attributes) : attributes_(attributes) {}
   std::string_view type() const override { return "Observer"; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override { return {inputs[0]}; }
-  std::vector<OpState> state() const override { return {{"calls", Shape{}, 0}}; }
-  std::vector<std::int64_t> delays() const override { return {attributes_.delay}; }
 
   OpTraits traits() const override {
     OpTraits traits;
     traits.no_gradient = {1};
     traits.updated_inputs = {1};
     traits.updates_start_anew = true;
+    traits.state = {{"calls", Shape{}, 0}};
+    traits.delays = {attributes_.delay};
     return traits;
   }
 

@@ -14,7 +14,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "layers/layers.h"
-#include "quantize/quantization_delays.h"
+#include "quantize/quantization.h"
 
 namespace miniqat::fuzz {
 namespace {

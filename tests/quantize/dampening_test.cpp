@@ -1,7 +1,5 @@
 // Oscillation dampening: its gradient is that of the penalty, it grows on a cosine, and both backends agree.
 
-#include "quantize/dampening.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "core/error.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
+#include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/gradient_check.h"
 #include "tests/quantize/fold/folding_outcome.h"

@@ -1,4 +1,4 @@
-// FakeQuant with learned ranges: the gradients of quantize/range_gradient.h.
+// FakeQuant with learned ranges: the gradients of quantize/range_training.h.
 
 #include <gtest/gtest.h>
 

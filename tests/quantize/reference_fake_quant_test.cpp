@@ -1,5 +1,5 @@
 // The specification of ranges and grids (quantize/reference/fake_quant.h) beside what the fast form takes from affine.h
-// and range_update.h: the same bits.
+// and range_training.h: the same bits.
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/random.h"
-#include "quantize/range_update.h"
+#include "quantize/range_training.h"
 #include "quantize/reference/fake_quant.h"
 #include "tests/quantize/grid_options.h"
 

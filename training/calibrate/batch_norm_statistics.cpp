@@ -14,7 +14,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/quantization.h"
-#include "quantize/quantization_delays.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::training {
 namespace {

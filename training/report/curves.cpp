@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/text/json.h"
-#include "quantize/quantization_delays.h"
+#include "quantize/quantization.h"
 #include "training/model_source.h"
 
 namespace miniqat::training {

@@ -6,7 +6,7 @@
 #include "core/graph/source_ops.h"
 #include "quantize/inspect/quantizer_text.h"
 #include "quantize/op_roles.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/quantize/network_cost.h"
 
 namespace miniqat::training {

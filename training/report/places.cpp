@@ -5,7 +5,7 @@
 
 #include "core/graph/reach.h"
 #include "quantize/op_roles.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "quantize/rewrite/layer_bits.h"
 
 namespace miniqat::training {

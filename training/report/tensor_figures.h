@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "quantize/quantizer_ranges.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::training {
 

@@ -11,6 +11,7 @@
 #include "importers/onnx/import.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/run/run_source.h"
 

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "core/text/json.h"
-#include "quantize/quantizer_ranges.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::training {
 namespace {

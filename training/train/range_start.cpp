@@ -11,8 +11,7 @@
 #include "layers/batch_norm.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/fake_quant.h"
-#include "quantize/quantization.h"
-#include "quantize/quantizer_ranges.h"
+#include "quantize/quantizers.h"
 #include "training/calibrate/batch_norm_statistics.h"
 
 namespace miniqat::training {

@@ -7,7 +7,7 @@
 #include "core/graph/reach.h"
 #include "core/text/counted.h"
 #include "core/text/suggest.h"
-#include "quantize/dampening.h"
+#include "quantize/quantizers.h"
 #include "quantize/range_kind.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/calibrate/batch_norm_statistics.h"

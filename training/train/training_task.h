@@ -8,7 +8,6 @@
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
 #include "quantize/quantization.h"
-#include "quantize/quantization_delays.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/shared_evaluation.h"

@@ -26,7 +26,7 @@ struct PlanRequest {
   bool slice = false;
 };
 
-/// The steps at which some op of a graph begins to do something else (ChangesLater), each once, in order.
+/// The steps at which some op of a graph begins to do something else (OpTraits::delays), each once, in order.
 class Delays {
  public:
   explicit Delays(const Graph& graph);

@@ -220,8 +220,8 @@ std::vector<TensorSpec> SelectedNode::input_specs() const {
 std::vector<int> SelectedNode::updated_inputs(const Phase& phase) const {
   if (!phase.training) return {};
   std::vector<int> updated = traits.updated_inputs;
-  if (const auto* changes = as<ChangesLater>(*op))
-    std::erase_if(updated, [&](int input) { return !changes->updates(input, phase); });
+  if (const auto* observes = as<ObservesBatch>(*op))
+    std::erase_if(updated, [&](int input) { return !observes->updates(input, phase); });
   return updated;
 }
 

@@ -11,7 +11,7 @@
 #include "core/graph/graph_json.h"
 #include "optim/sgd.h"
 #include "quantize/convert/convert.h"
-#include "quantize/quantization_delays.h"
+#include "quantize/quantization.h"
 #include "quantize/quantize.h"
 #include "tests/quantize/convert/integer_check.h"
 #include "tests/quantize/convert/trained_integers.h"

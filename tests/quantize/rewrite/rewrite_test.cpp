@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
-#include "quantize/quantization_delays.h"
+#include "quantize/quantization.h"
 #include "quantize/quantize.h"
 #include "tests/quantize/toy_graph.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/graph/source_ops.h"
 #include "core/text/json.h"
-#include "quantize/quantizer_ranges.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::training::range_log_test {
 namespace {

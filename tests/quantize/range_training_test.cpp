@@ -1,4 +1,4 @@
-#include "quantize/range_observer.h"
+#include "quantize/range_training.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "core/random.h"
 #include "quantize/reference/fake_quant.h"
 
-namespace miniqat::quantize::range_observer_test {
+namespace miniqat::quantize::range_training_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -134,4 +134,4 @@ TEST(MovingAverage, WeightSettlesWhenCountingEnds) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize::range_observer_test
+}  // namespace miniqat::quantize::range_training_test

@@ -1,10 +1,12 @@
-#include "quantize/quantizer_ranges.h"
+#include "quantize/quantizers.h"
 
 #include <algorithm>
 #include <array>
 
 #include "core/graph/source_ops.h"
-#include "quantize/quantization.h"
+#include "layers/matmul.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -26,6 +28,22 @@ std::vector<float> end_values(const Output& end, const NamedTensors& variables) 
 }
 
 }  // namespace
+
+/// The right operand of a layer; of a product either one, if the range says that it is made anew in each step.
+bool quantizes_weights(const Node& quantizer) {
+  const RangeKindTraits& kind = traits_of(quantizer.as<FakeQuant>()->range);
+  return std::ranges::any_of(uses_through(quantizer.output(), kIdentity), [&](const Use& use) {
+    if (!is_layer(*use.node)) return false;
+    if (!use.node->as<layers::MatMul>()) return use.input == 1;
+    return kind.follows_tensor() || (use.input == 1 && !kind.observes);
+  });
+}
+
+bool has_learned_variables(const Node& node) {
+  const auto* quantizer = node.as<FakeQuant>();
+  return quantizer && traits_of(quantizer->range).learned && node.input(1).node->as<Variable>() &&
+         node.input(2).node->as<Variable>();
+}
 
 Range<float> QuantizerRange::extremes() const {
   return {std::ranges::min_element(ranges, {}, &Range<float>::min)->min,
@@ -61,6 +79,20 @@ bool has_initial_range(const Node& quantizer, const NamedTensors& variables) {
     variable->initializer.fill(initial, 0);
     return std::ranges::equal(end_values(tensor, variables), initial.values<float>());
   });
+}
+
+std::int64_t dampen_weights(Graph& graph, double dampening, std::int64_t steps) {
+  std::int64_t count = 0;
+  for (Node* node : graph.nodes()) {
+    const auto* quantizer = node->as<FakeQuant>();
+    if (quantizer == nullptr || !quantizes_weights(*node) || !traits_of(quantizer->range).changes()) continue;
+    FakeQuantAttributes attributes = *quantizer;
+    attributes.dampening = dampening;
+    attributes.dampening_steps = steps;
+    graph.replace_op(*node, FakeQuant::make(attributes));
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace miniqat::quantize
