@@ -28,6 +28,7 @@
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
+#include "training/run/command_record.h"
 #include "training/run/machine.h"
 #include "training/settings/usage_error.h"
 
@@ -271,6 +272,7 @@ int run_program(int argc, char** argv) {
 int main_program(int argc, char** argv) {
   keep_standard_streams();
   set_program_commit(std::string(bench::commit_of_build()));
+  if (argc > 1) set_command_line({argv + 1, argv + argc});
   const int status = run_program(argc, argv);
   if (status != 0) distributed::end_ranks(status);
   const std::string failure = failure_of_stdout();

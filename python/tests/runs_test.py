@@ -40,6 +40,7 @@ class Runs(unittest.TestCase):
         np.testing.assert_array_equal(kept["y_test"], self.test.labels)
         self.assertEqual(list(kept["class_names"]), self.train.class_names)
         self.assertEqual(list(self.float_run.glob(".*.tmp*")), [])
+        self.assertEqual(json.loads((self.float_run / "commands.json").read_text()), [{"command": None}])
         told = json.loads(miniqat_program("eval", self.float_run, "--json", "--by-class"))
         self.assertEqual(told["examples"], 120)
         self.assertIn("digit ä3", json.dumps(told, ensure_ascii=False))

@@ -91,8 +91,8 @@ void with_each_wrong(const Json& json, const std::function<void(const Json&, con
 }
 
 TEST_F(DamagedFilesTest, AValueOfAnotherTypeIsNamed) {
-  for (const std::string file :
-       {"run/quantize.json", "run/summary.json", "run/verify.json", "run/machine.json", "widths/sensitivity.json"}) {
+  for (const std::string file : {"run/quantize.json", "run/summary.json", "run/verify.json", "run/machine.json",
+                                 "run/commands.json", "widths/sensitivity.json"}) {
     Json json = Json::parse(bytes_of(path(file)));
     // Settings have checks and tests of their own.
     for (const char* settings : {"training", "calibration"})

@@ -33,9 +33,10 @@ class LinksTest : public TinyTaskTest {
 
 TEST_F(LinksTest, ARunGoesOnInFilesOfItsOwn) {
   expect_success(train("run", "--stop-at 8"));
-  for (const char* name : {"metrics.jsonl", "checkpoint.safetensors", "config.json", "summary.json", "machine.json",
-                           "dataset.json", "train_graph.json", "eval_graph.json", "trace.json", "skipped_files.json",
-                           "bits.json", "class_weights.json", "init_checkpoint.json", "model_graph.json"}) {
+  for (const char* name :
+       {"metrics.jsonl", "checkpoint.safetensors", "config.json", "summary.json", "machine.json", "commands.json",
+        "dataset.json", "train_graph.json", "eval_graph.json", "trace.json", "skipped_files.json", "bits.json",
+        "class_weights.json", "init_checkpoint.json", "model_graph.json"}) {
     SCOPED_TRACE(name);
     fs::copy(path("run"), path("copy"));
     const fs::path file = path("copy") / name, moved = path("moved");

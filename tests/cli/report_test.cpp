@@ -57,7 +57,7 @@ TEST_F(ReportTest, HasTheNumbersOfTheOtherCommands) {
   ASSERT_EQ(data["runs"].size(), 1u);
   const Json& run = data["runs"][0];
   EXPECT_EQ(run["float_run"], "float");
-  EXPECT_EQ(run["listed"]["command"].get<std::string>().find("quantize float "), 0u);
+  EXPECT_EQ(run["listed"]["command"].get<std::string>().find("miniqat quantize float "), 0u);
   const std::string chosen = json_of(path("run/quantize.json"))["chosen"];
   EXPECT_EQ(run["notes"].size(), chosen == "calibrated" ? 1u : 0u) << "the curves are of another network then";
   EXPECT_FALSE(run["curves"]["numbers"].contains("test_accuracy")) << "a validation part decides";

@@ -42,15 +42,43 @@ TEST_F(RunsTest, EveryKindOfRunTellsItsCommand) {
   EXPECT_EQ(w4["seconds"], summary["seconds"]);
   EXPECT_EQ(w4["state"], "complete");
   EXPECT_EQ(w4["complete"], true);
-  const std::string command = w4["command"];
-  EXPECT_TRUE(command.starts_with("train --model tiny.json --dataset mnist --weight-bits 4 --per-channel ")) << command;
-  expect_text(command, {" --steps 12 --batch-size 4 ", " --init-checkpoint runs/float"});
-  for (const char* unsaid : {"--data-dir", "--threads", "--log-every", "--learning-rate", "--out"})
-    EXPECT_EQ(command.find(unsaid), std::string::npos) << command;
-  EXPECT_EQ(runs[2]["command"], "calibrate runs/float --activation-bits 6 --batches 2");
+  EXPECT_EQ(w4["command"],
+            "miniqat train --model tiny.json --dataset mnist --data-dir digits --steps 12 --threads 1 --log-every 1 "
+            "--out runs/w4 --weight-bits 4 --per-channel --init-checkpoint runs/float");
+  EXPECT_EQ(w4["commands"], Json::parse(bytes_of(path("runs/w4/commands.json"))));
+  EXPECT_EQ(w4["commands"][0]["directory"], fs::canonical(place_.path()).string());
+  EXPECT_EQ(runs[2]["command"],
+            "miniqat calibrate runs/float --activation-bits 6 --batches 2 --out runs/ptq --threads 1");
   const Outcome table = expect_success(program("runs runs"));
   EXPECT_TRUE(table.out.starts_with("run    model      data set  bits ")) << table.out;
   EXPECT_EQ(std::ranges::count(table.out, '\n'), 4);
+}
+
+/// Where it is another run, the commands that made the first are there, too.
+TEST_F(RunsTest, ReestimateIsALaterCommand) {
+  expect_success(train("norm", {"--model", "norm.json"}));
+  const std::string trained = list("norm")[0]["command"];
+  expect_success(program({"reestimate", "norm", "--batches", "2", "--out", "other"}));
+  expect_success(program({"reestimate", "norm", "--batches", "3"}));
+  EXPECT_EQ(list("other")[0]["command"], trained + " && miniqat reestimate norm --batches 2 --out other");
+  EXPECT_EQ(list("norm")[0]["command"], trained + " && miniqat reestimate norm --batches 3");
+}
+
+/// Of an earlier version; and what is damaged.
+TEST_F(RunsTest, ARunWithoutItsCommandIsListedAllTheSame) {
+  expect_success(train("old"));
+  fs::remove(path("old/commands.json"));
+  Json run = list("old")[0];
+  EXPECT_EQ(run["state"], "complete");
+  EXPECT_EQ(run["command"], "");
+  EXPECT_EQ(run["commands"], Json::array());
+  EXPECT_TRUE(program({"runs", "old"}).out.ends_with(" s  -\n"));
+  expect_success(resume("old", {"--steps", "14"}));
+  EXPECT_EQ(list("old")[0]["command"], "miniqat train --resume --log-every 1 --out old --steps 14");
+  place_.write("old/commands.json", "{}");
+  run = list("old")[0];
+  EXPECT_EQ(run["state"], "complete");
+  EXPECT_EQ(run["command"], "(old/commands.json: the file must be a list, is {})");
 }
 
 TEST_F(RunsTest, QuantizeTellsItsTimeAndItsCommandAndFewLines) {
@@ -69,7 +97,7 @@ TEST_F(RunsTest, QuantizeTellsItsTimeAndItsCommandAndFewLines) {
     return Json::parse(bytes_of(path(run) / "summary.json"))["seconds"].get<double>();
   };
   const Json best = find(list(), "best");
-  EXPECT_EQ(best["command"], "quantize float --batches 7 --steps 8");
+  EXPECT_EQ(best["command"], "miniqat quantize float --out best --steps 8 --batches 7 --threads 1");
   EXPECT_NEAR(best["seconds"], seconds("best/calibrated") + seconds("best/trained"), 1e-9);
 }
 
@@ -91,12 +119,12 @@ TEST_F(RunsTest, UnfinishedAndBrokenRunsAreSaid) {
   EXPECT_EQ(find(runs, "killed")["quantization"], "W8A8");
   EXPECT_EQ(find(runs, "begun")["state"], "unfinished, at step 0");
   EXPECT_EQ(find(runs, "nan")["state"], "failed: the loss became NaN");
-  EXPECT_EQ(find(runs, "plan")["command"], "quantize stopped");
+  EXPECT_EQ(find(runs, "plan")["state"], "unfinished, no network chosen yet");
   for (const char* name : {"broken", "unknown"})
     EXPECT_TRUE(find(runs, name)["state"].get<std::string>().starts_with("broken: ")) << find(runs, name);
   expect_text(find(runs, "unknown")["state"].get<std::string>(), {"new_setting"});
   for (const Json& run : runs) EXPECT_EQ(run["complete"], false) << run;
-  expect_text(expect_success(program("runs .")).out, {"[unfinished, at step 5] train "});
+  expect_text(expect_success(program("runs .")).out, {"[unfinished, at step 5] miniqat train "});
 }
 
 TEST_F(RunsTest, AFolderWithoutRuns) {

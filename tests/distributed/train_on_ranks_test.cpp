@@ -5,6 +5,7 @@
 
 #include "core/concat.h"
 #include "core/safetensors.h"
+#include "tests/cli/run_files.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/distributed/ranks_task.h"
 #include "tests/fewer_cases.h"
@@ -53,6 +54,9 @@ TEST_F(RanksTest, StopOnFourAndGoOnWithTwo) {
   const Outcome outcome = on_ranks(2, {"train", "--resume", "--out", "run"});
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
   EXPECT_TRUE(checkpoint_bytes("run") == checkpoint_bytes("alone"));
+  const nlohmann::json commands = json_of(path("run/commands.json"));
+  ASSERT_EQ(commands.size(), 2u) << "one of each command, whatever the number of ranks";
+  EXPECT_EQ(commands[1]["command"], "miniqat train --resume --out run");
 }
 
 class PicturesOnRanks : public RanksTest {

@@ -19,6 +19,7 @@
 #include "training/memory.h"
 #include "training/percent.h"
 #include "training/run/class_weights.h"
+#include "training/run/command_record.h"
 #include "training/run/data_of_run.h"
 #include "training/run/file_notes.h"
 #include "training/run/float_run.h"
@@ -228,6 +229,7 @@ class Calibration {
     write_skipped_files(data_, run_);
     write_json(run_.summary(), summary(before, after));
     write_class_weights(settings_, data_.train, run_);
+    record_command(run_);
     Json config = settings_to_json(settings_);
     if (has_class_weights_file(settings_)) config["class_weights"] = run_.class_weights().string();
     write_json(run_.config(), config);

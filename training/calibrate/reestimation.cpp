@@ -10,6 +10,7 @@
 #include "training/evaluate/one_answer.h"
 #include "training/percent.h"
 #include "training/run/class_weights.h"
+#include "training/run/command_record.h"
 #include "training/run/file_notes.h"
 #include "training/run/machine.h"
 #include "training/run/run_source.h"
@@ -115,6 +116,7 @@ class Reestimation {
     if (is_or_lies_in(out_.path(), run_.source.directory.path())) {
       write_safetensors(out_.checkpoint(), run_.checkpoint);
       write_json(out_.summary(), summary(after));
+      record_command(out_);
       return;
     }
     out_.clear();
@@ -137,6 +139,9 @@ class Reestimation {
     copy_if_there(from.eval_graph(), out_.eval_graph());
     write_safetensors(out_.checkpoint(), run_.checkpoint);
     write_json(out_.summary(), summary(after));
+    // Behind those that made the run.
+    copy_if_there(from.commands(), out_.commands());
+    record_command(out_);
     Json config = read_json(from.config());
     if (!run_.source.settings.rewrite.bits_config.empty()) config["bits_config"] = out_.bits().string();
     hand_on_class_weights(from, out_, config);

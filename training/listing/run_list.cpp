@@ -4,11 +4,11 @@
 #include <chrono>
 
 #include "core/error.h"
-#include "core/text/shell_quote.h"
-#include "training/listing/run_command.h"
 #include "training/quantize/quantization_plan.h"
+#include "training/run/command_record.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::training {
 
@@ -93,14 +93,14 @@ void read_run(const fs::path& folder, ListedRun& listed) {
     const Json training = plan.value("training", Json::object());
     listed.model = text_at(training, "model");
     listed.dataset = text_at(training, "dataset");
-    const std::string run = text_at(plan, "run");
-    listed.command = concat("quantize ", run.empty() ? "--model " : "", shell_quoted(run.empty() ? listed.model : run));
     return;
   }
   const RunDirectory run = RunDirectory::open(folder);
   const Json config = read_json(run.config());
   listed.model = text_at(config, "model");
   listed.dataset = text_at(config, "dataset");
+  // Settings that no command can read.
+  recorded_settings(config, run.config().string());
   const Json summary = exists_at(run.summary()) ? read_json(run.summary()) : Json();
   if (summary.is_object()) {
     read_summary(summary, listed);
@@ -110,8 +110,19 @@ void read_run(const fs::path& folder, ListedRun& listed) {
     listed.quantization = quantization.label();
     listed.bits = quantization.bits();
   }
-  listed.command = command_of(run, config, summary);
   if (const std::optional<double> stages = seconds_of_stages(folder)) listed.seconds = stages;
+}
+
+void read_commands(const fs::path& folder, ListedRun& listed) {
+  const fs::path file = folder / "commands.json";
+  if (!exists_at(file)) return;
+  try {
+    listed.commands = read_json(file);
+    listed.command = text_of_commands(listed.commands);
+  } catch (const Error& error) {
+    // The run is none the worse for it.
+    listed.command = concat("(", error.what(), ")");
+  }
 }
 
 /// "b" of "a/b/", and in that folder of ".".
@@ -124,6 +135,7 @@ std::string own_name(const fs::path& folder) {
 
 ListedRun listed(const fs::path& folder, const std::string& name) {
   ListedRun run{.name = name, .path = folder, .written = last_write(folder)};
+  read_commands(folder, run);
   try {
     read_run(folder, run);
   } catch (const std::exception& error) {
@@ -149,6 +161,7 @@ Json ListedRun::json() const {
           {"validation_accuracy", optional(validation_accuracy)},
           {"seconds", optional(seconds)},
           {"command", command},
+          {"commands", commands},
           {"written", std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count()}};
 }
 

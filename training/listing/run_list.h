@@ -30,8 +30,10 @@ struct ListedRun {
   std::optional<double> validation_accuracy = {};
   /// That the command took.
   std::optional<double> seconds = {};
-  /// command_of().
+  /// text_of_commands(), or in brackets what is wrong with commands.json.
   std::string command = {};
+  /// commands.json; empty for a run of an earlier version, which has none.
+  nlohmann::ordered_json commands = nlohmann::ordered_json::array();
   /// When the run last wrote one of its files.
   std::filesystem::file_time_type written = {};
 

@@ -45,6 +45,31 @@ std::int64_t fewest_activation_bits(const RewriteSettings& settings) {
   return fewest_bits(settings.activation_bits, settings.layer_bits, &quantize::LayerBits::activation_bits);
 }
 
+/// Weights of 4 bits and fewer, in some layer at least.
+bool has_few_bits(const RewriteSettings& settings) { return fewest_weight_bits(settings) <= quantize::kFewBits; }
+
+constexpr std::int64_t kSumsBits = 8;
+
+/// Whether residual sums keep kSumsBits by default: activations of 4 bits and fewer, in some layer at least, and no
+/// more activation_bits than kSumsBits, beside which a rewrite refuses them. docs/low-bits.md has the measurements.
+bool widens_sums(const RewriteSettings& settings) {
+  return settings.activation_bits <= kSumsBits && fewest_activation_bits(settings) <= quantize::kFewBits;
+}
+
+/// Widens them so in a network that has some, unless the flags in `given` say otherwise. A layer's own `sums_bits`
+/// comes first.
+void choose_sums(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {
+  if (given.contains("sums_bits") || !widens_sums(settings)) return;
+  if (!quantize::ResidualSums(run.evaluation.graph).empty()) settings.sums_bits = kSumsBits;
+}
+
+double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
+  const double known = find_optimizer(settings.optimizer).default_learning_rate;
+  const double rate = settings.optimizer == in_float.optimizer ? peak_rate(in_float) : known;
+  const std::int64_t bits = std::min(fewest_weight_bits(settings.rewrite), fewest_activation_bits(settings.rewrite));
+  return bits <= 2 ? rate : kRateShare * rate;
+}
+
 const Json& part_of(const Json& json, const char* key, const std::string& source) {
   const auto found = json.is_object() ? json.find(key) : json.end();
   if (!json.is_object() || found == json.end()) fail(source, ": \"", key, "\" is missing");
@@ -66,8 +91,6 @@ const std::set<std::string>& settings_of_float_run() {
   return kNames;
 }
 
-bool has_few_bits(const RewriteSettings& settings) { return fewest_weight_bits(settings) <= quantize::kFewBits; }
-
 void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {
   if (!has_few_bits(settings) || !why_none_updates(run.training.graph, 0).empty()) return;
   if (!given.contains("per_channel")) settings.per_channel = true;
@@ -78,25 +101,9 @@ void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::s
   settings.bn_fold = can_be_late ? quantize::BnFold::kLate : quantize::BnFold::kSingle;
 }
 
-bool widens_sums(const RewriteSettings& settings) {
-  return settings.activation_bits <= kSumsBits && fewest_activation_bits(settings) <= quantize::kFewBits;
-}
-
-void choose_sums(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {
-  if (given.contains("sums_bits") || !widens_sums(settings)) return;
-  if (!quantize::ResidualSums(run.evaluation.graph).empty()) settings.sums_bits = kSumsBits;
-}
-
-double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
-  const double known = find_optimizer(settings.optimizer).default_learning_rate;
-  const double rate = settings.optimizer == in_float.optimizer ? peak_rate(in_float) : known;
-  const std::int64_t bits = std::min(fewest_weight_bits(settings.rewrite), fewest_activation_bits(settings.rewrite));
-  return bits <= 2 ? rate : kRateShare * rate;
-}
-
-TrainSettings quantization_defaults(const TrainSettings& in_float) {
+TrainSettings quantization_defaults(const FloatRun& run) {
   const TrainSettings usual = usual_quantization();
-  TrainSettings settings = in_float;
+  TrainSettings settings = run.settings;
   settings.float_only = false;
   settings.rewrite = usual.rewrite;
   settings.epochs = usual.epochs;
@@ -109,14 +116,8 @@ TrainSettings quantization_defaults(const TrainSettings& in_float) {
   settings.warmup_steps = usual.warmup_steps;
   settings.schedule_every = usual.schedule_every;
   settings.schedule_factor = usual.schedule_factor;
-  settings.reestimate = kEstimateBatches;
+  settings.reestimate = why_none_updates(run.training.graph, 0).empty() ? kEstimateBatches : 0;
   settings.threads = 0;
-  return settings;
-}
-
-TrainSettings quantization_defaults(const FloatRun& run) {
-  TrainSettings settings = quantization_defaults(run.settings);
-  if (!why_none_updates(run.training.graph, 0).empty()) settings.reestimate = 0;
   return settings;
 }
 

@@ -29,33 +29,18 @@ TrainSettings usual_quantization();
 /// Settings of the training that no flag changes beside a float run: it decides them, or the calibration.
 const std::set<std::string>& settings_of_float_run();
 
-/// What `quantize` takes from a float run with these settings when no flag says otherwise, with 50 batches for batch
-/// norms. complete() sets the learning rate and the validation part.
-TrainSettings quantization_defaults(const TrainSettings& in_float);
-
-/// The same without batches for batch norms where there are none.
+/// What `quantize` takes from a float run when no flag says otherwise. complete() sets the learning rate and the
+/// validation part.
 TrainSettings quantization_defaults(const FloatRun& run);
-
-/// Weights of 4 bits and fewer, in some layer at least.
-bool has_few_bits(const RewriteSettings& settings);
 
 /// The folding of weights of few bits behind batch norms, unless the flags in `given` say otherwise: a range for each
 /// channel, and batch norms folded late or, where a layer has one range for all or scales are powers of two, `single`.
 /// docs/low-bits.md has the measurements.
 void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given);
 
-inline constexpr std::int64_t kSumsBits = 8;
-/// Whether residual sums keep kSumsBits by default: activations of 4 bits and fewer, in some layer at least, and no
-/// more activation_bits than kSumsBits, beside which a rewrite refuses them. docs/low-bits.md has the measurements.
-bool widens_sums(const RewriteSettings& settings);
-/// Widens them so in a network that has some, unless the flags in `given` say otherwise. A layer's own `sums_bits`
-/// comes first.
-void choose_sums(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given);
-
 /// The default learning rate is this share of the float run's one or, of another optimizer, of that one's default; all
 /// of it where some layer has weights or activations of 2 bits. docs/quantize.md has the measurements.
 inline constexpr double kRateShare = 0.2;
-double default_rate(const TrainSettings& settings, const TrainSettings& in_float);
 /// Of the training pictures, for a float run without a validation part: one in so many.
 inline constexpr std::int64_t kValidationShare = 12;
 

@@ -15,6 +15,7 @@
 #include "training/model_source.h"
 #include "training/percent.h"
 #include "training/run/class_weights.h"
+#include "training/run/command_record.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/machine.h"
@@ -72,6 +73,7 @@ class QuantizationRun {
     set_thread_count(threads_outside_steps());
     if (!resume) write_plan(plan_, out_);
     write_json(out_.machine(), machine_to_json());
+    record_command(out_);
     or_say_how_to_go_on([&] {
       calibrate_unless_done(resume);
       require_no_stop();

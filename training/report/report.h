@@ -58,7 +58,7 @@ struct RunReport {
   std::string path;
   /// ListedRun::json()
   nlohmann::ordered_json listed = {};
-  /// repeating_command()
+  /// ListedRun::command
   std::string command = {};
   nlohmann::ordered_json config = {};
   /// Null before the end of the run.

@@ -12,7 +12,6 @@
 #include "quantize/quantization.h"
 #include "training/evaluate/class_scores.h"
 #include "training/evaluate/integer_evaluator.h"
-#include "training/listing/run_command.h"
 #include "training/listing/run_list.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/report/float_origin.h"
@@ -67,14 +66,12 @@ class RunExamination {
     const std::vector<ListedRun> listed = list_runs(directory_.path());
     if (listed.size() != 1) fail(directory_.config().string(), " is not that of a run");
     report_.listed = listed.front().json();
+    report_.command = listed.front().command;
     if (has_file(directory_.summary())) report_.summary = read_json(directory_.summary());
     attempt("no list of skipped files: ", [&] {
       if (has_file(directory_.skipped_files())) report_.skipped_files = read_json(directory_.skipped_files());
     });
     attempt("no machine: ", [&] { read_machine(); });
-    attempt("no command: ", [&] {
-      report_.command = repeating_command(directory_, report_.config, report_.summary, concat(plain_path(), "-again"));
-    });
     attempt("no curves: ", [&] { read_curves_of_run(); });
     attempt("", [&] { read_network_of_run(); });
     attempt("no graph before the rewrite: ", [&] {
@@ -88,12 +85,6 @@ class RunExamination {
   }
 
  private:
-  /// Without slashes at its end.
-  std::string plain_path() const {
-    const std::filesystem::path path = std::filesystem::path(report_.path).lexically_normal();
-    return (path.has_filename() ? path : path.parent_path()).string();
-  }
-
   /// Before the end of a run summary.json is missing, or of the machine on which the run was stopped earlier.
   void read_machine() {
     const bool complete = report_.listed.value("complete", false);

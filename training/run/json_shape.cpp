@@ -14,6 +14,7 @@ using Json = nlohmann::ordered_json;
 
 bool is_of(const Json& json, const std::string& type) {
   if (type == "a text") return json.is_string();
+  if (type == "a text or null") return json.is_string() || json.is_null();
   if (type == "a number") return json.is_number();
   if (type == "a number or null") return json.is_number() || json.is_null();
   if (type == "a whole number") return json.is_number_integer();
@@ -82,6 +83,7 @@ const Json& shape_of_file(const std::filesystem::path& file) {
       {"summary.json", {{"complete?", "true or false"}, {"steps?", "a whole number"}, {"machine?", "an object"}}},
       {"quantize.json", {{"complete?", "true or false"}, {"rows?", Json::array({{{"name", "a text"}}})}}},
       {"machine.json", "an object"},
+      {"commands.json", Json::array({{{"command", "a text or null"}}})},
       {"dataset.json", "an object"},
       {"skipped_files.json", Json::array({{{"why", "a text"}}})},
       {"verify.json", shape_of_verification()}};

@@ -89,7 +89,7 @@ std::vector<fs::path> RunDirectory::files() const {
   for (const char* name :
        {"config.json", "checkpoint.safetensors", "summary.json", "metrics.jsonl", "train_graph.json", "eval_graph.json",
         "model_graph.json", "dataset.json", "skipped_files.json", "bits.json", "class_weights.json",
-        "init_checkpoint.json", "quantize.json", "verify.json", "machine.json"})
+        "init_checkpoint.json", "quantize.json", "verify.json", "machine.json", "commands.json"})
     files.push_back(path_ / name);
   return files;
 }

@@ -15,8 +15,8 @@ namespace miniqat::training {
 /// Some runs have more: bits.json for layers with bits of their own, class_weights.json for what classes weigh in the
 /// loss, trace.json of a profile, init_checkpoint.json
 /// after a start from another run's variables, model_graph.json for the network of a model file, dataset.json for what
-/// `train` knows of its data at the beginning, skipped_files.json for broken files of these, quantize.json of the
-/// command of that name, verify.json of the last `verify`. docs/runs.md describes the files and their order.
+/// `train` knows of its data at the beginning, skipped_files.json for broken files of these, commands.json of the
+/// commands that made it, quantize.json of the command of that name, verify.json of the last `verify`. docs/runs.md describes the files and their order.
 class RunDirectory {
  public:
   enum class Existing { kRefuse, kOverwrite };
@@ -57,6 +57,7 @@ class RunDirectory {
   std::filesystem::path given_arrays() const { return path_ / "given_arrays.npz"; }
   std::filesystem::path skipped_files() const { return path_ / "skipped_files.json"; }
   std::filesystem::path machine() const { return path_ / "machine.json"; }
+  std::filesystem::path commands() const { return path_ / "commands.json"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
   std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path init_checkpoint() const { return path_ / "init_checkpoint.json"; }

@@ -30,6 +30,15 @@ bool is_complete(const RunDirectory& run) {
   return complete != summary.end() && *complete == true;
 }
 
+/// The step that the run's checkpoint is of; none without a checkpoint.
+std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
+  std::error_code failure;
+  if (!std::filesystem::exists(run.checkpoint(), failure)) return {};
+  const std::optional<std::int64_t> step = step_of(run.checkpoint());
+  if (!step) fail(run.checkpoint().string(), ": \"session:step\" is missing");
+  return step;
+}
+
 bool dampens(const RunDirectory& run) {
   const Json config = read_json(run.config());
   return config.is_object() && config.value("dampening", Json(0)) > 0;
@@ -62,14 +71,6 @@ TrainedOn trained_on(const RunSource& run, const Classifier& network) {
 std::string after_non_finite(bool dampens) {
   return concat("--resume would come to the same: begin anew with --overwrite and, say, a lower --learning-rate",
                 dampens ? " or --dampening" : "");
-}
-
-std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
-  std::error_code failure;
-  if (!std::filesystem::exists(run.checkpoint(), failure)) return {};
-  const std::optional<std::int64_t> step = step_of(run.checkpoint());
-  if (!step) fail(run.checkpoint().string(), ": \"session:step\" is missing");
-  return step;
 }
 
 std::string unfinished_note(const RunDirectory& run) {

@@ -40,10 +40,8 @@ struct TrainedVariables {
 /// a run that has not trained a step that its checkpoint knows: its variables are those it began with.
 TrainedVariables trained_variables(const std::filesystem::path& path);
 
-/// The step that the run's checkpoint is of; none without a checkpoint. Throws Error for a file that is none.
-std::optional<std::int64_t> checkpointed_step(const RunDirectory& run);
-
-/// The note on a run that is not complete, also for one without a trained step.
+/// The note on a run that is not complete, also for one without a trained step. Throws Error for a checkpoint that is
+/// none.
 std::string unfinished_note(const RunDirectory& run);
 
 /// Throws Error that says the same for a run that is not complete.

@@ -15,6 +15,7 @@
 #include "training/model_source.h"
 #include "training/percent.h"
 #include "training/run/class_weights.h"
+#include "training/run/command_record.h"
 #include "training/run/data_of_run.h"
 #include "training/run/file_notes.h"
 #include "training/run/machine.h"
@@ -115,6 +116,7 @@ void RunLife::go_on() {
   // They have the length of the run. Even if config.json has it already: the run may have died in between.
   if (task_.dampens()) write_graphs();
   if (step < task_.total_steps) write_json(run_.machine(), machine_to_json());
+  if (!is_complete()) record_command(run_);
 }
 
 /// Estimated statistics are for the end of a run: one that has become longer goes on as if there had been none.
@@ -186,6 +188,7 @@ void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
   if (extras_.first_files) extras_.first_files(run_);
   write_config();
   write_json(run_.machine(), machine_to_json());
+  record_command(run_);
   if (start) {
     observer_.say(start->text(extras_.all_names));
     write_json(run_.init_checkpoint(), start->json());

@@ -61,7 +61,7 @@ const unbroken = (command) => command.split(' ').flatMap((word, i) => [i > 0 ? '
 function factsOf(run, made) {
   const {listed, summary, config} = run;
   const facts = [
-    ['command', run.command ? html('code', {title: 'makes the run once more, in another folder'}, unbroken(run.command)) : MISSING],
+    ['command', run.command ? html('code', {title: 'as it was typed'}, unbroken(run.command)) : MISSING],
     ['state', listed.state],
     ['directory', run.path],
     ['seed', String(summary?.seed ?? config.seed ?? MISSING)],
