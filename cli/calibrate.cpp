@@ -28,7 +28,7 @@ namespace {
 struct CalibratedRewrite : RewriteSettings {
   template <class Visitor>
   static void visit(Visitor&& visitor) {
-    visit_rewrite_options([&](const char* name, auto access, const char* help) {
+    RewriteSettings::visit([&](const char* name, auto access, const char* help) {
       const std::string_view field = name;
       if (field != "quant_delay" && field != "freeze_bn_delay") visitor(name, access, help);
     });

@@ -1,7 +1,7 @@
 #include "cli/model_start.h"
 
 #include "cli/display/print_note.h"
-#include "training/settings/model_start.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::cli {
 

@@ -10,13 +10,12 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
-#include "cli/flags/train_flag_checks.h"
 #include "cli/interrupt.h"
 #include "cli/model_start.h"
 #include "core/text/quote.h"
 #include "training/quantize/quantization_run.h"
 #include "training/run/variables_hash.h"
-#include "training/settings/model_start.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::cli {
 

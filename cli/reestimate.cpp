@@ -26,11 +26,6 @@ struct ReestimateArguments {
   bool overwrite = false;
 };
 
-void check_reestimation(const ReestimateSettings& settings) {
-  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
-  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
-}
-
 /// The accuracies in quantize.json are those of this very network.
 void refuse_network_of_quantize(const RunDirectory& run) {
   const bool is_whole = std::filesystem::exists(run.quantization());
@@ -84,7 +79,7 @@ void add_reestimate(CommandLine& program) {
   const auto flags = std::make_shared<SettingFlags<ReestimateSettings>>(command, "Re-estimation");
   command.action([arguments, flags] {
     flags->apply(arguments->request.reestimate);
-    check_reestimation(arguments->request.reestimate);
+    check_limits(ReestimateSettings::table(), arguments->request.reestimate);
     reestimate_run(*arguments);
   });
 }

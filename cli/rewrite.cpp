@@ -13,9 +13,7 @@
 #include "core/graph/graph_json.h"
 #include "core/text/counted.h"
 #include "training/run/run_source.h"
-#include "training/settings/earlier_rewrite.h"
 #include "training/settings/rewrite_settings.h"
-#include "training/settings/scope_check.h"
 
 namespace miniqat::cli {
 

@@ -36,7 +36,7 @@ struct MeasuredRewrite : RewriteSettings {
   static void visit(Visitor&& visitor) {
     constexpr std::string_view kFields[] = {"per_channel",        "symmetric", "symmetric_weights",  "ranges",
                                             "asymmetric_weights", "scope",     "full_range_weights", "scales"};
-    visit_rewrite_options([&](const char* name, auto access, const char* help) {
+    RewriteSettings::visit([&](const char* name, auto access, const char* help) {
       if (std::ranges::count(kFields, name) > 0) visitor(name, access, help);
     });
   }

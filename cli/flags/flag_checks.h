@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/flags/setting_flags.h"
 #include "core/error.h"
 #include "quantize/range_kind.h"
 #include "training/calibrate/calibration.h"
-#include "training/settings/settings.h"
+#include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
@@ -43,5 +44,10 @@ void check_calibration(const Flags& flags, const training::CalibrateSettings& se
   if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)
     throw UsageError("--percentile goes with --method percentile");
 }
+
+/// Overwrites the settings whose flags are on the command line; --epochs replaces the steps of a config.json. Throws
+/// UsageError that names both for a flag that would have no effect beside another one or beside what the settings say
+/// already.
+void apply_flags(const SettingFlags<training::TrainSettings>& flags, training::TrainSettings& settings);
 
 }  // namespace miniqat::cli

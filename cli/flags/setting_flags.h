@@ -9,10 +9,24 @@
 #include <vector>
 
 #include "cli/flags/command_line.h"
-#include "cli/flags/setting_groups.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::cli {
+
+/// Flags under a heading of their own.
+struct FlagGroup {
+  std::string heading;
+  /// Names of the settings that --help shows, in this order.
+  std::vector<std::string> first;
+  /// Those that only --help-all shows.
+  std::vector<std::string> more;
+};
+
+inline constexpr const char* kRunHeading = "The run";
+
+/// The settings of a training: data, network, bits and ranges, schedule, the run. Those that a first week needs come
+/// first. Each setting of TrainSettings is in one of them.
+const std::vector<FlagGroup>& groups_of_training();
 
 /// How the flags of one command differ from the settings that they are for, by the names of fields.
 struct FlagChanges {

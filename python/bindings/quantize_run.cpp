@@ -13,7 +13,7 @@
 #include "training/quantize/sensitivity_files.h"
 #include "training/quantize/sensitivity_json.h"
 #include "training/run/variables_hash.h"
-#include "training/settings/model_start.h"
+#include "training/settings/train_settings.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::python {

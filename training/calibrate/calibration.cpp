@@ -27,7 +27,6 @@
 #include "training/run/machine.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
-#include "training/settings/scope_check.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {
@@ -309,8 +308,7 @@ class Calibration {
 
 void check(const CalibrateSettings& settings) {
   check_options<CalibrateSettings>([&] { quantize::CalibrationOptions{settings.method, settings.percentile}.check(); });
-  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
-  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
+  check_limits(CalibrateSettings::table(), settings);
 }
 
 std::span<const std::string_view> names_of(Rounding) {

@@ -7,6 +7,7 @@
 #include "training/evaluate/accuracies.h"
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"
+#include "training/settings/settings.h"
 
 namespace miniqat::training {
 
@@ -15,13 +16,17 @@ struct ReestimateSettings {
   std::int64_t batches = kEstimateBatches;
   std::int64_t seed = 1;
 
+  static const auto& table() {
+    using S = ReestimateSettings;
+    static const std::tuple kTable{
+        Setting("batches", &S::batches, "batches of training pictures to look at, of the run's batch size",
+                at_least(1)),
+        Setting("seed", &S::seed, "chooses the pictures", not_negative())};
+    return kTable;
+  }
   template <class Visitor>
   static void visit(Visitor&& visitor) {
-    visitor(
-        "batches", [](auto& s) -> auto& { return s.batches; },
-        "batches of training pictures to look at, of the run's batch size");
-    visitor(
-        "seed", [](auto& s) -> auto& { return s.seed; }, "chooses the pictures");
+    visit_table(table(), visitor);
   }
 };
 

@@ -9,7 +9,6 @@
 #include "training/run/data_of_run.h"
 #include "training/run/variables_hash.h"
 #include "training/settings/optimizers.h"
-#include "training/settings/scaled_rate.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 

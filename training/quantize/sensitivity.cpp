@@ -21,7 +21,6 @@
 #include "training/quantize/width_choice.h"
 #include "training/run/file_notes.h"
 #include "training/run/float_run.h"
-#include "training/settings/scope_check.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {
@@ -358,9 +357,7 @@ void SensitivityRequest::check() const {
   if (logits_bits < 2 || logits_bits > kMostBits)
     throw UsageError(concat("--logits-bits must be 2 to 16, not ", logits_bits));
   const std::int64_t fewest = std::ranges::min(bits);
-  if (settings.pictures < 1) throw UsageError(concat("--pictures must be at least 1, got ", settings.pictures));
-  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
-  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
+  check_limits(SensitivitySettings::table(), settings);
   if (budget.average_bits && budget.bytes) throw UsageError("give one of --average-bits and --bytes");
   if (budget.average_bits && !(*budget.average_bits >= static_cast<double>(fewest)))
     throw UsageError(

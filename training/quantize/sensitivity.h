@@ -19,16 +19,20 @@ struct SensitivitySettings {
   std::int64_t batches = 32;
   std::int64_t seed = 1;
 
+  static const auto& table() {
+    using S = SensitivitySettings;
+    static const std::tuple kTable{
+        Setting("pictures", &S::pictures, "training pictures to evaluate on, which calibration does not see",
+                at_least(1)),
+        Setting("batches", &S::batches,
+                "batches of training pictures that calibration looks at, of the run's batch size; at most half of all",
+                at_least(1)),
+        Setting("seed", &S::seed, "chooses the pictures of both", not_negative())};
+    return kTable;
+  }
   template <class Visitor>
   static void visit(Visitor&& visitor) {
-    visitor(
-        "pictures", [](auto& s) -> auto& { return s.pictures; },
-        "training pictures to evaluate on, which calibration does not see");
-    visitor(
-        "batches", [](auto& s) -> auto& { return s.batches; },
-        "batches of training pictures that calibration looks at, of the run's batch size; at most half of all");
-    visitor(
-        "seed", [](auto& s) -> auto& { return s.seed; }, "chooses the pictures of both");
+    visit_table(table(), visitor);
   }
 };
 

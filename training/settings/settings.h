@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "core/text/exact.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"
@@ -16,17 +19,60 @@
 
 namespace miniqat::training {
 
-// Settings are structs that list their fields once, in a static function
+// Settings are structs that list their fields once, in a table:
 //
-//   template <class Visitor> static void visit(Visitor&& visitor) {
-//     visitor("learning_rate", [](auto& settings) -> auto& { return settings.learning_rate; }, "step size");
+//   static const auto& table() {
+//     using S = SensitivitySettings;
+//     static const std::tuple kTable{Setting("seed", &S::seed, "chooses the pictures", not_negative())};
+//     return kTable;
 //   }
 //
-// from which flags (--learning-rate), JSON (config.json) and comparisons are made. Fields are std::string,
+// Flags (--seed), JSON (config.json), Python's keywords, checks and comparisons are made of it. Fields are std::string,
 // std::int64_t, int, double, bool, std::optional of std::int64_t or double, or an enumeration for which names_of(value)
 // gives the names of all values in order.
 
 using Json = nlohmann::ordered_json;
+
+/// The numbers that a setting may be, and the words of the error about others: "must be in 0..1024".
+struct Limits {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  std::string text = {};
+};
+
+inline Limits within(std::int64_t low, std::int64_t high) {
+  return {static_cast<double>(low), static_cast<double>(high), concat("must be in ", low, "..", high)};
+}
+inline Limits at_most(std::int64_t high) {
+  return {.high = static_cast<double>(high), .text = concat("must be at most ", high)};
+}
+/// Infinity is no number to compute with.
+inline Limits at_least(std::int64_t low) {
+  return {static_cast<double>(low), std::numeric_limits<double>::max(), concat("must be at least ", low)};
+}
+inline Limits not_negative() { return {.low = 0, .text = "must not be negative"}; }
+
+/// A row of a table.
+template <class Owner, class Field>
+struct Setting {
+  Setting(const char* its_name, Field Owner::*its_field, const char* its_help, Limits its_limits = {})
+      : name(its_name), field(its_field), help(its_help), limits(std::move(its_limits)) {}
+
+  const char* name;
+  Field Owner::*field;
+  const char* help;
+  Limits limits;
+};
+
+/// Calls visitor(name, access, help) for each row; access(settings) is the field. The table must stay.
+template <class... Rows, class Visitor>
+void visit_table(const std::tuple<Rows...>& table, Visitor&& visitor) {
+  const auto visit_row = [&](const auto& row) {
+    visitor(
+        row.name, [&row](auto& settings) -> auto& { return settings.*row.field; }, row.help);
+  };
+  std::apply([&](const Rows&... rows) { (visit_row(rows), ...); }, table);
+}
 
 inline std::string flag_of(std::string_view field) {
   std::string flag = "--" + std::string(field);
@@ -59,6 +105,32 @@ template <class T>
 inline constexpr bool kIsOptional = false;
 template <class T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+/// Throws UsageError that names the first setting which is beyond its limits.
+template <class Settings, class... Rows>
+void check_limits(const std::tuple<Rows...>& table, const Settings& settings) {
+  const auto in_text = [](const auto& number) {
+    if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(number)>>)
+      return exact(number);
+    else
+      return number;
+  };
+  const auto check_number = [&](const char* name, const Limits& limits, const auto& number) {
+    const auto value = static_cast<double>(number);
+    if (!limits.text.empty() && !(value >= limits.low && value <= limits.high))
+      throw UsageError(concat(flag_of(name), " ", limits.text, ", got ", in_text(number)));
+  };
+  const auto check_row = [&](const auto& row) {
+    const auto& field = settings.*row.field;
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (kIsOptional<Field>) {
+      if (field) check_number(row.name, row.limits, *field);
+    } else if constexpr (std::is_arithmetic_v<Field>) {
+      check_number(row.name, row.limits, field);
+    }
+  };
+  std::apply([&](const Rows&... rows) { (check_row(rows), ...); }, table);
+}
 
 template <class T>
 Json field_to_json(const T& field) {

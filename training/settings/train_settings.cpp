@@ -19,7 +19,6 @@
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/save_interval.h"
-#include "training/settings/scaled_rate.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 
@@ -198,8 +197,6 @@ void check_shards(const TrainSettings& settings) {
           concat("--shards must be a power of two, got ", settings.shards));
   require(settings.batch_size % settings.shards == 0,
           concat("--shards ", settings.shards, " must divide --batch-size ", settings.batch_size));
-  require(settings.threads_per_shard >= 1 && settings.threads_per_shard <= 1024,
-          concat("--threads-per-shard must be in 1..1024, got ", settings.threads_per_shard));
 }
 
 }  // namespace
@@ -211,31 +208,14 @@ void check(const TrainSettings& settings) {
   check_dataset(settings.dataset, "");
   picture_options(settings);
   augmentation(settings);
-  require(settings.validation >= 0, concat("--validation must not be negative, got ", settings.validation));
-  require(settings.reestimate.value_or(0) >= 0,
-          concat("--reestimate must not be negative, got ", settings.reestimate.value_or(0)));
+  check_limits(settings_of_data(), settings);
+  check_limits(settings_of_steps(), settings);
+  check_limits(settings_of_optimization(), settings);
+  check_limits(settings_of_run(), settings);
   check_options<TrainSettings>([&] { settings.rewrite.check(); });
-  constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
-  require(settings.steps >= 0 && settings.steps <= kMostSteps,
-          concat("--steps must be in 0..", kMostSteps, ", got ", settings.steps));
   require((settings.epochs >= 1 || settings.steps > 0) && settings.epochs <= 1'000'000,
           concat("--epochs must be in 1..1000000, got ", settings.epochs));
-  require(settings.warmup_steps <= kMostSteps,
-          concat("--warmup-steps must be at most ", kMostSteps, ", got ", settings.warmup_steps));
-  require(settings.batch_size >= 1 && settings.batch_size <= 65536,
-          concat("--batch-size must be in 1..65536, got ", settings.batch_size));
   check_shards(settings);
-  require(settings.threads >= 0 && settings.threads <= 1024,
-          concat("--threads must be in 0..1024, got ", settings.threads));
-  require(settings.seed >= 0 && settings.seed <= kMostSteps,
-          concat("--seed must be in 0..", kMostSteps, ", got ", settings.seed));
-  require(std::isfinite(settings.width) && settings.width > 0 && settings.width <= 16,
-          concat("--width must be in (0, 16], got ", exact(settings.width)));
-  require(settings.dampening >= 0 && std::isfinite(settings.dampening),
-          concat("--dampening must be at least 0, got ", exact(settings.dampening)));
-  require(settings.label_smoothing >= 0 && settings.label_smoothing < 1,
-          concat("--label-smoothing must be in [0, 1), got ", exact(settings.label_smoothing)));
-  require(settings.log_every >= 1, concat("--log-every must be at least 1, got ", settings.log_every));
   SaveInterval{settings.save_every};
   check_schedule(settings);
   check_scaled_rate(settings);
@@ -243,6 +223,19 @@ void check(const TrainSettings& settings) {
   require(settings.range_learning_rate <= 1,
           concat("--range-learning-rate must be at most 1, got ", exact(settings.range_learning_rate),
                  ": it is the share of itself by which a learned range changes in a step (0.003 is 0.3%)"));
+}
+
+std::string settle_model(TrainSettings& settings, bool dataset_given, bool batch_given) {
+  if (!is_onnx_file(settings.model))
+    throw UsageError(concat("--model ", settings.model, " has no weights to quantize: give an ONNX model, or train it ",
+                            "first (miniqat train --float) and give the run"));
+  if (!dataset_given) throw UsageError("--model needs --dataset, the pictures that the network is for");
+  settings.float_only = true;
+  check_dataset(settings.dataset, settings.data_dir);
+  check(settings);
+  std::string note = batch_given ? "" : adopt_batch_size(settings);
+  resolve(settings);
+  return note;
 }
 
 std::string quantization_label(const TrainSettings& settings) {

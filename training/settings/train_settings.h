@@ -1,11 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "datasets/augment.h"
 #include "datasets/dataset.h"
@@ -13,6 +16,7 @@
 #include "datasets/picture_options.h"
 #include "training/settings/data_dir_help.h"
 #include "training/settings/rewrite_settings.h"
+#include "training/settings/settings.h"
 #include "training/settings/threads_help.h"
 
 namespace miniqat::training {
@@ -52,7 +56,7 @@ struct TrainSettings {
   std::string optimizer = "sgd";
   /// None: the optimizer's default_learning_rate.
   std::optional<double> learning_rate;
-  /// The batch size for which the learning rate was chosen; 0: the rate stays as it is (scaled_rate.h).
+  /// The batch size for which the learning rate was chosen; 0: the rate stays as it is (optimizers.h).
   std::int64_t scale_learning_rate = 0;
   double momentum = 0.9;
   bool nesterov = false;
@@ -97,131 +101,122 @@ const char* help_of_augment();
 const char* help_of_optimizer();
 const char* help_of_learning_rate();
 
+/// Of steps, and of a seed.
+inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+
+/// The tables of TrainSettings, in the order of config.json: network and data, the rewrite's, then how it trains.
+inline const auto& settings_of_data() {
+  using S = TrainSettings;
+  static const std::tuple kTable{
+      Setting("model", &S::model, "a name from `miniqat models`, a graph JSON file, or an ONNX model with its weights"),
+      Setting("width", &S::width, "multiplies the model's channels",
+              // Less than min() is 0 in a program that flushes denormals.
+              Limits{std::numeric_limits<double>::min(), 16, "must be in (0, 16]"}),
+      Setting("output", &S::output,
+              "of a model file with several outputs, the name of the one that has the logits; default: the first"),
+      Setting("dataset", &S::dataset, help_of_dataset()),
+      Setting("data_dir", &S::data_dir, kDataDirHelp),
+      Setting("image_size", &S::image_size,
+              "own files: HxW, or one number for both; pictures are scaled until they cover this size, and their "
+              "middle is cut out. Without it they must have one size"),
+      Setting("colour", &S::colour, "own files: grey, rgb, or auto: grey if all pictures are"),
+      Setting("mean", &S::mean, "own files: a pixel is (byte / 255 - mean) / std; rounded to a whole byte"),
+      Setting("std", &S::deviation, "own files: see --mean"),
+      Setting("skip_broken", &S::skip_broken,
+              "own files: leave out pictures that cannot be read, instead of ending with an error that names them; "
+              "skipped_files.json in the run directory lists them"),
+      Setting("augment", &S::augment, help_of_augment()),
+      Setting("validation", &S::validation,
+              "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; "
+              "0: on the test pictures",
+              not_negative()),
+      Setting(
+          "validation_method", &S::validation_method,
+          "which pictures --validation holds out: class: of each class its share, by a draw that depends on the "
+          "pictures alone; stride: every so many, whatever their class, as runs of versions without this flag have it"),
+      Setting("float", &S::float_only, "no quantization")};
+  return kTable;
+}
+
+inline const auto& settings_of_steps() {
+  using S = TrainSettings;
+  static const std::tuple kTable{
+      Setting("epochs", &S::epochs, "passes over the training set"),
+      Setting("steps", &S::steps, "length of the run in steps instead of epochs; 0: epochs count",
+              within(0, kMostSteps)),
+      Setting("batch_size", &S::batch_size, "pictures a step", within(1, 65536)),
+      Setting("shards", &S::shards,
+              "a power of two: compute each batch in so many equal slices, each by itself (its own batch statistics), "
+              "as many at once as --threads allows; the numbers do not depend on --threads then"),
+      Setting("threads_per_shard", &S::threads_per_shard,
+              "with --shards: threads that compute a slice; another number may change the last bits", within(1, 1024)),
+      Setting("no_shuffle", &S::no_shuffle, "take the training set in its own order")};
+  return kTable;
+}
+
+inline const auto& settings_of_optimization() {
+  using S = TrainSettings;
+  static const std::tuple kTable{
+      Setting("optimizer", &S::optimizer, help_of_optimizer()),
+      Setting("learning_rate", &S::learning_rate, help_of_learning_rate()),
+      Setting("scale_learning_rate", &S::scale_learning_rate,
+              "the batch size for which --learning-rate was chosen: the rate is multiplied by --batch-size over this "
+              "number, whatever --shards is. A greater rate is reached from the given one, in --warmup-steps or else 5 "
+              "epochs (Goyal et al. 2017; for sgd). 0: nothing scales the rate",
+              within(0, 65536)),
+      Setting("momentum", &S::momentum, "of sgd, in [0, 1)"),
+      Setting("nesterov", &S::nesterov, "Nesterov momentum"),
+      Setting("weight_decay", &S::weight_decay, "L2 decay of weights, not of biases"),
+      Setting("decay_all", &S::decay_all, "decay biases and batch-norm parameters, too"),
+      Setting("range_learning_rate", &S::range_learning_rate,
+              "the schedule's base rate for learned ranges: their relative change in a step, whatever the optimizer"),
+      Setting("label_smoothing", &S::label_smoothing,
+              "share of each label that is spread evenly over all classes, in [0, 1); affects the training loss only",
+              Limits{0, std::nextafter(1.0, 0.0), "must be in [0, 1)"}),
+      Setting("class_weights", &S::class_weights,
+              "balanced: the training loss of a picture is multiplied so that each class counts alike, however many "
+              "pictures it has; or a JSON file, {\"class\": weight, ...}. Choices then follow the balanced accuracy"),
+      Setting("dampening", &S::dampening,
+              "pulls quantized weights towards the integers that they are rounded to, against oscillation: the "
+              "coefficient at the end of the run, to which it grows on a cosine; 0: off",
+              at_least(0)),
+      Setting("schedule", &S::schedule, "constant, step, exponential or cosine (to 0 at the end)"),
+      Setting("warmup_steps", &S::warmup_steps, "steps in which the rate rises to its base", at_most(kMostSteps)),
+      Setting("schedule_every", &S::schedule_every,
+              "step, exponential: steps in which the rate changes by --schedule-factor"),
+      Setting("schedule_factor", &S::schedule_factor, "step, exponential: the factor by which the rate changes"),
+      Setting("reestimate", &S::reestimate,
+              "after the last step, estimate the batch norms' moving statistics again from this number of batches of "
+              "training pictures; 0: keep the moving averages; default: 50 for weights of 4 bits and fewer with ranges "
+              "per channel, else 0",
+              not_negative())};
+  return kTable;
+}
+
+inline const auto& settings_of_run() {
+  using S = TrainSettings;
+  static const std::tuple kTable{
+      Setting("init_checkpoint", &S::init_checkpoint,
+              "start from the variables of this .safetensors file or run directory, by name"),
+      Setting("seed", &S::seed, "of initial weights, shuffling, augmentation and dropout", within(0, kMostSteps)),
+      Setting("threads", &S::threads, kThreadsHelp, within(0, 1024)),
+      Setting("log_every", &S::log_every, "steps between two lines of metrics.jsonl", at_least(1)),
+      Setting("save_every", &S::save_every,
+              "steps (500) or seconds (60s) between two checkpoints; each epoch also ends with one. A killed run loses "
+              "at most this much")};
+  return kTable;
+}
+
 template <class Visitor>
-// NOLINTNEXTLINE(readability-function-size): a few lines for each of the settings, in the order of --help.
 void TrainSettings::visit(Visitor&& visitor) {
-  visitor(
-      "model", [](auto& s) -> auto& { return s.model; },
-      "a name from `miniqat models`, a graph JSON file, or an ONNX model with its weights");
-  visitor(
-      "width", [](auto& s) -> auto& { return s.width; }, "multiplies the model's channels");
-  visitor(
-      "output", [](auto& s) -> auto& { return s.output; },
-      "of a model file with several outputs, the name of the one that has the logits; default: the first");
-  visitor(
-      "dataset", [](auto& s) -> auto& { return s.dataset; }, help_of_dataset());
-  visitor(
-      "data_dir", [](auto& s) -> auto& { return s.data_dir; }, kDataDirHelp);
-  visitor(
-      "image_size", [](auto& s) -> auto& { return s.image_size; },
-      "own files: HxW, or one number for both; pictures are scaled until they cover this size, and their middle is cut "
-      "out. Without it they must have one size");
-  visitor(
-      "colour", [](auto& s) -> auto& { return s.colour; }, "own files: grey, rgb, or auto: grey if all pictures are");
-  visitor(
-      "mean", [](auto& s) -> auto& { return s.mean; },
-      "own files: a pixel is (byte / 255 - mean) / std; rounded to a whole byte");
-  visitor(
-      "std", [](auto& s) -> auto& { return s.deviation; }, "own files: see --mean");
-  visitor(
-      "skip_broken", [](auto& s) -> auto& { return s.skip_broken; },
-      "own files: leave out pictures that cannot be read, instead of ending with an error that names them; "
-      "skipped_files.json in the run directory lists them");
-  visitor(
-      "augment", [](auto& s) -> auto& { return s.augment; }, help_of_augment());
-  visitor(
-      "validation", [](auto& s) -> auto& { return s.validation; },
-      "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; 0: on "
-      "the test pictures");
-  visitor(
-      "validation_method", [](auto& s) -> auto& { return s.validation_method; },
-      "which pictures --validation holds out: class: of each class its share, by a draw that depends on the pictures "
-      "alone; stride: every so many, whatever their class, as runs of versions without this flag have it");
-  visitor(
-      "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
-  visit_rewrite_options([&](const char* name, auto access, const char* help) {
+  visit_table(settings_of_data(), visitor);
+  RewriteSettings::visit([&](const char* name, auto access, const char* help) {
     visitor(
         name, [access](auto& s) -> auto& { return access(s.rewrite); }, help);
   });
-  visitor(
-      "epochs", [](auto& s) -> auto& { return s.epochs; }, "passes over the training set");
-  visitor(
-      "steps", [](auto& s) -> auto& { return s.steps; },
-      "length of the run in steps instead of epochs; 0: epochs count");
-  visitor(
-      "batch_size", [](auto& s) -> auto& { return s.batch_size; }, "pictures a step");
-  visitor(
-      "shards", [](auto& s) -> auto& { return s.shards; },
-      "a power of two: compute each batch in so many equal slices, each by itself (its own batch statistics), as many "
-      "at "
-      "once as --threads allows; the numbers do not depend on --threads then");
-  visitor(
-      "threads_per_shard", [](auto& s) -> auto& { return s.threads_per_shard; },
-      "with --shards: threads that compute a slice; another number may change the last bits");
-  visitor(
-      "no_shuffle", [](auto& s) -> auto& { return s.no_shuffle; }, "take the training set in its own order");
-  visitor(
-      "optimizer", [](auto& s) -> auto& { return s.optimizer; }, help_of_optimizer());
-  visitor(
-      "learning_rate", [](auto& s) -> auto& { return s.learning_rate; }, help_of_learning_rate());
-  visitor(
-      "scale_learning_rate", [](auto& s) -> auto& { return s.scale_learning_rate; },
-      "the batch size for which --learning-rate was chosen: the rate is multiplied by --batch-size over this number, "
-      "whatever --shards is. A greater rate is reached from the given one, in --warmup-steps or else 5 epochs (Goyal "
-      "et al. 2017; for sgd). 0: nothing scales the rate");
-  visitor(
-      "momentum", [](auto& s) -> auto& { return s.momentum; }, "of sgd, in [0, 1)");
-  visitor(
-      "nesterov", [](auto& s) -> auto& { return s.nesterov; }, "Nesterov momentum");
-  visitor(
-      "weight_decay", [](auto& s) -> auto& { return s.weight_decay; }, "L2 decay of weights, not of biases");
-  visitor(
-      "decay_all", [](auto& s) -> auto& { return s.decay_all; }, "decay biases and batch-norm parameters, too");
-  visitor(
-      "range_learning_rate", [](auto& s) -> auto& { return s.range_learning_rate; },
-      "the schedule's base rate for learned ranges: their relative change in a step, whatever the optimizer");
-  visitor(
-      "label_smoothing", [](auto& s) -> auto& { return s.label_smoothing; },
-      "share of each label that is spread evenly over all classes, in [0, 1); affects the training loss only");
-  visitor(
-      "class_weights", [](auto& s) -> auto& { return s.class_weights; },
-      "balanced: the training loss of a picture is multiplied so that each class counts alike, however many pictures "
-      "it "
-      "has; or a JSON file, {\"class\": weight, ...}. Choices then follow the balanced accuracy");
-  visitor(
-      "dampening", [](auto& s) -> auto& { return s.dampening; },
-      "pulls quantized weights towards the integers that they are rounded to, against oscillation: the coefficient at "
-      "the end of the run, to which it grows on a cosine; 0: off");
-  visitor(
-      "schedule", [](auto& s) -> auto& { return s.schedule; },
-      "constant, step, exponential or cosine (to 0 at the end)");
-  visitor(
-      "warmup_steps", [](auto& s) -> auto& { return s.warmup_steps; }, "steps in which the rate rises to its base");
-  visitor(
-      "schedule_every", [](auto& s) -> auto& { return s.schedule_every; },
-      "step, exponential: steps in which the rate changes by --schedule-factor");
-  visitor(
-      "schedule_factor", [](auto& s) -> auto& { return s.schedule_factor; },
-      "step, exponential: the factor by which the rate changes");
-  visitor(
-      "reestimate", [](auto& s) -> auto& { return s.reestimate; },
-      "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
-      "pictures; 0: keep the moving averages; default: 50 for weights of 4 bits and fewer with ranges per channel, "
-      "else "
-      "0");
-  visitor(
-      "init_checkpoint", [](auto& s) -> auto& { return s.init_checkpoint; },
-      "start from the variables of this .safetensors file or run directory, by name");
-  visitor(
-      "seed", [](auto& s) -> auto& { return s.seed; }, "of initial weights, shuffling, augmentation and dropout");
-  visitor(
-      "threads", [](auto& s) -> auto& { return s.threads; }, kThreadsHelp);
-  visitor(
-      "log_every", [](auto& s) -> auto& { return s.log_every; }, "steps between two lines of metrics.jsonl");
-  visitor(
-      "save_every", [](auto& s) -> auto& { return s.save_every; },
-      "steps (500) or seconds (60s) between two checkpoints; each epoch also ends with one. A killed run loses at most "
-      "this much");
+  visit_table(settings_of_steps(), visitor);
+  visit_table(settings_of_optimization(), visitor);
+  visit_table(settings_of_run(), visitor);
 }
 
 /// The settings in the config.json of a run. A setting that is younger than the run has the value that did the same
@@ -263,6 +258,11 @@ void resolve(TrainSettings& settings);
 /// single picture keeps that of `settings`. Returns a note on an ONNX model that fixes its batch, else "". Throws what
 /// fixed_batch() throws.
 std::string adopt_batch_size(TrainSettings& settings);
+
+/// Makes settings of a float network out of those of an ONNX model that comes with its weights, for what begins from a
+/// float run otherwise: its batch size, unless that is given, and what is left open. Returns adopt_batch_size()'s note.
+/// Throws UsageError for a model without weights, for one without data, and what check() throws.
+std::string settle_model(TrainSettings& settings, bool dataset_given, bool batch_given);
 
 /// The options of the loader of training batches. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);

@@ -21,7 +21,7 @@
 #include "training/run/machine.h"
 #include "training/run/range_log.h"
 #include "training/run/validation_part.h"
-#include "training/settings/scaled_rate.h"
+#include "training/settings/optimizers.h"
 #include "training/settings/settings.h"
 #include "training/train/shared_state.h"
 

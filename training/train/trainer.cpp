@@ -25,7 +25,6 @@
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
 #include "training/run/wanted_data.h"
-#include "training/settings/earlier_rewrite.h"
 #include "training/train/chance_watch.h"
 #include "training/train/core_watch.h"
 #include "training/train/pace.h"

@@ -15,7 +15,6 @@
 #include "training/run/class_weights.h"
 #include "training/run/wanted_data.h"
 #include "training/settings/optimizers.h"
-#include "training/settings/scope_check.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {

@@ -1,0 +1,67 @@
+#include "training/settings/train_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/parallel.h"
+#include "tests/errors.h"
+
+namespace miniqat::training::train_settings_test {
+namespace {
+
+using Change = std::function<void(TrainSettings&)>;
+
+std::string error_with(const Change& change) {
+  // As in the program, where denormals are 0.
+  const ComputeScope computing;
+  TrainSettings settings;
+  change(settings);
+  return testing::error_of([&] { check(settings); });
+}
+
+TEST(TrainSettings, EachLimitIsNamedWithTheNumberBeyondIt) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+  const std::vector<std::pair<Change, std::string>> cases = {
+      {[](auto& s) { s.validation = -1; }, "--validation must not be negative, got -1"},
+      {[](auto& s) { s.reestimate = -1; }, "--reestimate must not be negative, got -1"},
+      {[](auto& s) { s.steps = -1; }, "--steps must be in 0..1099511627776, got -1"},
+      {[](auto& s) { s.steps = kMostSteps + 1; }, "--steps must be in 0..1099511627776, got 1099511627777"},
+      {[](auto& s) { s.warmup_steps = kMostSteps + 1; },
+       "--warmup-steps must be at most 1099511627776, got 1099511627777"},
+      {[](auto& s) { s.epochs = 0; }, "--epochs must be in 1..1000000, got 0"},
+      {[](auto& s) { s.batch_size = 65537; }, "--batch-size must be in 1..65536, got 65537"},
+      {[](auto& s) { s.threads_per_shard = 0; }, "--threads-per-shard must be in 1..1024, got 0"},
+      {[](auto& s) { s.threads = 1025; }, "--threads must be in 0..1024, got 1025"},
+      {[](auto& s) { s.seed = -1; }, "--seed must be in 0..1099511627776, got -1"},
+      {[](auto& s) { s.scale_learning_rate = 65537; }, "--scale-learning-rate must be in 0..65536, got 65537"},
+      {[](auto& s) { s.log_every = 0; }, "--log-every must be at least 1, got 0"},
+      {[](auto& s) { s.width = 0; }, "--width must be in (0, 16], got 0"},
+      {[](auto& s) { s.width = 16.5; }, "--width must be in (0, 16], got 16.5"},
+      {[](auto& s) { s.width = kNan; }, "--width must be in (0, 16], got nan"},
+      {[](auto& s) { s.label_smoothing = 1; }, "--label-smoothing must be in [0, 1), got 1"},
+      {[](auto& s) { s.dampening = -0.1; }, "--dampening must be at least 0, got -0.1"},
+      {[](auto& s) { s.dampening = kInfinity; }, "--dampening must be at least 0, got inf"}};
+  for (const auto& [change, text] : cases) EXPECT_EQ(error_with(change), text);
+}
+
+TEST(TrainSettings, TheLimitsThemselvesAreRight) {
+  EXPECT_EQ(error_with([](auto& s) {
+              s.validation = s.seed = s.threads = 0;
+              s.reestimate = 0;
+              s.batch_size = 65536;
+              s.steps = kMostSteps;
+              s.threads_per_shard = 1024;
+              s.width = 16;
+              s.dampening = s.label_smoothing = 0;
+              s.log_every = 1;
+            }),
+            "");
+}
+
+}  // namespace
+}  // namespace miniqat::training::train_settings_test
