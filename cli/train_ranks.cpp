@@ -76,7 +76,7 @@ RankSide::RankSide(distributed::Communicator& ranks, const TrainSettings& settin
       exchange_(ranks, static_cast<int>(settings.shards)),
       decoding_(ranks) {}
 
-void RankSide::put_into(TrainExtras& extras) { extras.exchange = extras.ranks = &exchange_; }
+void RankSide::put_into(TrainExtras& extras) { extras.ranks = &exchange_; }
 
 void RankSide::close() {
   const distributed::WaitForRanks waits;

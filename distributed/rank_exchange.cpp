@@ -66,8 +66,9 @@ bool RankExchange::share_answer(bool answer) {
 
 std::string RankExchange::share(std::string text) { return broadcast_text(*channel_, std::move(text)); }
 
-void RankExchange::require_same(std::uint64_t hash, const std::string& what) {
-  const std::vector<std::uint64_t> all = gathered(*channel_, hash);
+void RankExchange::require_same(const std::function<std::uint64_t()>& hash, const std::string& what) {
+  if (is_alone()) return;
+  const std::vector<std::uint64_t> all = gathered(*channel_, hash());
   const auto other = std::ranges::find_if(all, [&](std::uint64_t one) { return one != all.front(); });
   if (other != all.end())
     fail("ranks 0 and ", other - all.begin(), " have different ", what, ": all must be the same to the bit");

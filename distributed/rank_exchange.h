@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ class RankExchange : public ShardExchange {
   void abandon() noexcept override;
   void add_up(std::span<std::int64_t> counts) override;
 
+  /// The exchange for a session; null for a process that is alone, whose steps need none.
+  ShardExchange* exchange() { return is_alone() ? nullptr : this; }
+  bool is_alone() const { return ranks_.size() == 1; }
   /// The one that owns the run directory and speaks.
   bool leads() const { return ranks_.rank() == 0; }
   /// The leader's text, on all ranks.
@@ -32,13 +36,15 @@ class RankExchange : public ShardExchange {
   bool share_answer(bool answer);
   /// The leader's bytes, of the same number on all ranks.
   void share(std::span<std::byte> data);
-  /// Throws Error, which names the ranks, if not all have the same number.
-  void require_same(std::uint64_t hash, const std::string& what);
+  /// Throws Error, which names the ranks, if not all have the same number. A process that is alone does not call
+  /// `hash`, which may take long.
+  void require_same(const std::function<std::uint64_t()>& hash, const std::string& what);
 
   /// This rank wants the run to stop after the step that comes next or runs.
   void ask_to_stop() { asks_to_stop_ = true; }
-  /// Whether some rank had asked before the last step's combine(): the same on all ranks.
-  bool stop_asked() const { return stop_asked_; }
+  /// Whether some rank had asked before the last step's combine(): the same on all ranks. A process that is alone need
+  /// not wait for that.
+  bool stop_asked() const { return is_alone() ? asks_to_stop_ : stop_asked_; }
 
  private:
   Communicator& ranks_;

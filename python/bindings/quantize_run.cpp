@@ -11,7 +11,6 @@
 #include "python/bindings/values.h"
 #include "training/quantize/quantization_run.h"
 #include "training/quantize/sensitivity_files.h"
-#include "training/quantize/sensitivity_json.h"
 #include "training/run/variables_hash.h"
 #include "training/settings/train_settings.h"
 #include "training/settings/settings.h"

@@ -87,12 +87,29 @@ TEST(RankExchangeTest, TheFirstDifferenceEndsTheRun) {
   const auto compare = [](int other) {
     return testing::error_of([other] {
       as_ranks(4, [other](Communicator& communicator) {
-        RankExchange(communicator, 4).require_same(communicator.rank() == other ? 1 : 0, "variables after step 9");
+        RankExchange(communicator, 4)
+            .require_same([&] { return communicator.rank() == other ? 1 : 0; }, "variables after step 9");
       });
     });
   };
   EXPECT_EQ(compare(-1), "");
   EXPECT_TRUE(testing::mentions(compare(2), {"ranks 0 and 2 have different variables after step 9"}));
+}
+
+TEST(RankExchangeTest, AProcessThatIsAloneAsksNobody) {
+  LoneCommunicator alone;
+  EXPECT_EQ(gathered(alone, 7), std::vector<int>{7});
+  RankExchange exchange(alone, 4);
+  EXPECT_TRUE(exchange.is_alone());
+  EXPECT_TRUE(exchange.leads());
+  EXPECT_EQ(exchange.exchange(), nullptr) << "a session computes all shards by itself";
+  EXPECT_EQ(exchange.range(), (ShardRange{.total = 4, .first = 0, .count = 4}));
+  EXPECT_EQ(exchange.share("the word"), "the word");
+  EXPECT_TRUE(exchange.share_answer(true));
+  exchange.require_same([]() -> std::uint64_t { fail("a hash that nobody needs"); }, "variables");
+  EXPECT_FALSE(exchange.stop_asked());
+  exchange.ask_to_stop();
+  EXPECT_TRUE(exchange.stop_asked()) << "no step has to carry the wish";
 }
 
 TEST(RankExchangeTest, RanksMustDivideTheShards) {

@@ -1,6 +1,7 @@
 #include "training/calibrate/reestimation.h"
 
 #include <chrono>
+#include <utility>
 
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
@@ -56,14 +57,9 @@ FinishedRun read_finished_run(const std::string& path) {
 /// From a run to the same with other statistics.
 class Reestimation {
  public:
-  Reestimation(const ReestimationRequest& request, const RunDirectory& out, RunObserver& observer)
-      : request_(request),
-        out_(out),
-        observer_(observer),
-        run_(read_finished_run(request.run)),
-        data_(load_data(run_.source, {}, request.data_dir)) {
-    require_fit(run_.evaluation, data_.train, run_.source.directory.eval_graph().string());
-  }
+  Reestimation(const ReestimationRequest& request, FinishedRun run, datasets::Splits data, const RunDirectory& out,
+               RunObserver& observer)
+      : request_(request), out_(out), observer_(observer), run_(std::move(run)), data_(std::move(data)) {}
 
   Reestimated run() {
     Reestimated result;
@@ -175,7 +171,10 @@ class Reestimation {
 
 Reestimated reestimate(const ReestimationRequest& request, const RunDirectory& out, RunObserver& observer) {
   set_thread_count(request.threads == 0 ? default_thread_count() : request.threads);
-  return Reestimation(request, out, observer).run();
+  FinishedRun run = read_finished_run(request.run);
+  datasets::Splits data = load_data(run.source, {}, request.data_dir);
+  require_fit(run.evaluation, data.train, run.source.directory.eval_graph().string());
+  return Reestimation(request, std::move(run), std::move(data), out, observer).run();
 }
 
 }  // namespace miniqat::training

@@ -1,6 +1,7 @@
 #include "training/quantize/quantization_run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/interruption.h"
 #include "core/parallel.h"
@@ -58,16 +59,8 @@ Json row_to_json(const QuantizedRow& row) {
 
 class QuantizationRun {
  public:
-  QuantizationRun(const QuantizationPlan& plan, const RunDirectory& out, RunObserver& observer)
-      : plan_(plan), out_(out), observer_(observer), source_(float_source(plan)) {
-    if (source_.is_run()) {
-      require_still_there(plan.run, plan.training.dataset, false);
-      use_model_copy(plan_.training, RunDirectory::open(plan.run));
-    }
-    // The run's own copy, which is there when the original is gone.
-    RewriteSettings& rewrite = plan_.training.rewrite;
-    if (!rewrite.bits_config.empty()) rewrite.bits_config = out.bits().string();
-  }
+  QuantizationRun(QuantizationPlan plan, FloatRun source, const RunDirectory& out, RunObserver& observer)
+      : plan_(std::move(plan)), out_(out), observer_(observer), source_(std::move(source)) {}
 
   QuantizationResult run(bool resume) {
     set_thread_count(threads_outside_steps());
@@ -320,7 +313,16 @@ std::string quantization_way_on(const RunDirectory& run) {
 
 QuantizationResult quantize_run(const QuantizationPlan& plan, const RunDirectory& out, bool resume,
                                 RunObserver& observer) {
-  return QuantizationRun(plan, out, observer).run(resume);
+  FloatRun source = float_source(plan);
+  QuantizationPlan own = plan;
+  if (source.is_run()) {
+    require_still_there(plan.run, plan.training.dataset, false);
+    use_model_copy(own.training, RunDirectory::open(plan.run));
+  }
+  // The run's own copy, which is there when the original is gone.
+  RewriteSettings& rewrite = own.training.rewrite;
+  if (!rewrite.bits_config.empty()) rewrite.bits_config = out.bits().string();
+  return QuantizationRun(std::move(own), std::move(source), out, observer).run(resume);
 }
 
 }  // namespace miniqat::training

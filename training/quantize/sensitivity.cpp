@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 #include <unordered_set>
+#include <utility>
 
 #include "core/parallel.h"
 #include "core/text/counted.h"
@@ -61,8 +62,8 @@ FloatRun source_of(const SensitivityRequest& request) {
 
 class SensitivityMeasurement {
  public:
-  SensitivityMeasurement(const SensitivityRequest& request, RunObserver& observer)
-      : request_(request), observer_(observer), source_(source_of(request)) {
+  SensitivityMeasurement(const SensitivityRequest& request, FloatRun source, RunObserver& observer)
+      : request_(request), observer_(observer), source_(std::move(source)) {
     require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
     result_.model = source_.settings.model;
     result_.dataset = request.dataset.empty() ? source_.settings.dataset : resolved_dataset(request.dataset);
@@ -370,7 +371,7 @@ void SensitivityRequest::check() const {
 
 Sensitivity measure_sensitivity(const SensitivityRequest& request, RunObserver& observer) {
   request.check();
-  return SensitivityMeasurement(request, observer).run();
+  return SensitivityMeasurement(request, source_of(request), observer).run();
 }
 
 }  // namespace miniqat::training

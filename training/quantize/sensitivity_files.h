@@ -1,11 +1,15 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 
 #include "training/quantize/sensitivity.h"
 #include "training/run/run_lock.h"
 
 namespace miniqat::training {
+
+/// sensitivity.json; docs/sensitivity.md describes its keys.
+nlohmann::ordered_json sensitivity_to_json(const Sensitivity& sensitivity, const SensitivityRequest& request);
 
 /// The directory of a measurement. It is locked, and is known to take the files before minutes of evaluations.
 class SensitivityFiles {

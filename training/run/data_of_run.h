@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "datasets/dataset.h"
+#include "training/model_source.h"
 #include "training/run/run_directory.h"
 #include "training/settings/train_settings.h"
 
@@ -62,5 +63,13 @@ void require_same_pictures(const RunDirectory& run, const std::string& dataset, 
 /// run records is gone, and the parts have as many pictures as there. Data without a training part are parted first.
 std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainSettings& settings,
                                            const datasets::Splits& data);
+
+/// Where make_classifier() finds the network that a run's settings ask for, in slices of a batch.
+ClassifierOptions classifier_options(const TrainSettings& settings);
+
+/// The data that a run's settings ask for, with its validation part. A model file is held against the pictures before
+/// they are read. Throws Error for what does not fit, UsageError for an impossible validation part, and what
+/// datasets::load() throws.
+datasets::Splits load_wanted_data(const TrainSettings& settings);
 
 }  // namespace miniqat::training

@@ -8,7 +8,6 @@
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
-#include "training/run/wanted_data.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {

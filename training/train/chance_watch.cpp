@@ -45,15 +45,15 @@ ChanceWatch::ChanceWatch(const TrainingTask& task, RunObserver& observer)
       observer_(observer),
       epochs_((2 * kFewestSteps - 1 + task.steps_per_epoch - 1) / task.steps_per_epoch) {}
 
-void ChanceWatch::after_step(std::int64_t step, double loss) {
-  const std::int64_t length = epochs_ * task_.steps_per_epoch, place = (step - 1) % length;
+void ChanceWatch::after_step(const TrainedStep& step) {
+  const std::int64_t length = epochs_ * task_.steps_per_epoch, place = (step.step - 1) % length;
   if (place >= length / 2) {
-    sum_ += loss;
+    sum_ += step.loss;
     ++steps_;
   }
   if (place + 1 < length) return;
   // Fewer where a run was resumed in the middle.
-  if (!warned_ && steps_ >= kFewestSteps) judge(step / task_.steps_per_epoch);
+  if (!warned_ && steps_ >= kFewestSteps) judge(step.step / task_.steps_per_epoch);
   sum_ = 0;
   steps_ = 0;
 }

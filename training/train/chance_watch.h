@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "training/run_observer.h"
+#include "training/train/step_hook.h"
 #include "training/train/training_task.h"
 
 namespace miniqat::training {
@@ -11,12 +12,12 @@ namespace miniqat::training {
 /// ln(classes): such a run learns nothing, whatever its length. Looks at the second half of each epoch, so that a bad
 /// start does not count. Of epochs with fewer than 20 steps there it takes as many together as have them, as of one
 /// long epoch.
-class ChanceWatch {
+class ChanceWatch : public StepHook {
  public:
   /// Both must stay.
   ChanceWatch(const TrainingTask& task, RunObserver& observer);
 
-  void after_step(std::int64_t step, double loss);
+  void after_step(const TrainedStep& step) override;
 
  private:
   void judge(std::int64_t last_epoch);

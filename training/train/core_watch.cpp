@@ -1,16 +1,22 @@
 #include "training/train/core_watch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "core/classic.h"
 #include "core/cpu_quota.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/team.h"
 #include "core/text/counted.h"
 
 namespace miniqat::training {
 namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 constexpr double kSecondsWatched = 3;
 constexpr double kMuch = 0.1;
@@ -34,7 +40,11 @@ std::string crowded_text(const CoreLimits& limits) {
 
 CoreLimits CoreLimits::now() { return {.threads = thread_count(), .cores = available_cores(), .quota = cpu_quota()}; }
 
-void CoreWatch::after_step(double now, double without_cores) {
+CoreWatch::CoreWatch(RunObserver& observer) : CoreWatch(observer, seconds_now(), seconds_without_cores()) {}
+
+void CoreWatch::after_step(const TrainedStep&) { look(seconds_now(), seconds_without_cores()); }
+
+void CoreWatch::look(double now, double without_cores) {
   const double seconds = now - start_;
   if (warned_ || seconds < kSecondsWatched) return;
   const double share = (without_cores - without_cores_) / seconds;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "training/run_observer.h"
+#include "training/train/step_hook.h"
 
 namespace miniqat::training {
 
@@ -23,14 +24,17 @@ struct CoreLimits {
 /// core/team.h), and names the cause: a CPU quota, or other programs. If there are more
 /// threads than cores, or than the quota lets run, it warns without such a measurement: then threads wait for one
 /// another inside oneDNN, too, which nobody measures.
-class CoreWatch {
+class CoreWatch : public StepHook {
  public:
-  /// The observer must stay. `now` and `without_cores` are in seconds, as in after_step().
+  /// The observer must stay. Begins now, in the thread of the training.
+  explicit CoreWatch(RunObserver& observer);
+  /// The same at another time. Both are in seconds, as in look().
   CoreWatch(RunObserver& observer, double now, double without_cores, const CoreLimits& limits = CoreLimits::now())
       : observer_(observer), start_(now), without_cores_(without_cores), limits_(limits) {}
 
+  void after_step(const TrainedStep&) override;
   /// The time, and what seconds_without_cores() is in the thread of the training.
-  void after_step(double now, double without_cores);
+  void look(double now, double without_cores);
 
  private:
   RunObserver& observer_;

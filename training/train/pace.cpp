@@ -17,6 +17,12 @@ std::string clock_text(double seconds) {
   return text;
 }
 
+void Pace::begin(std::int64_t first, std::int64_t total) {
+  first_ = first;
+  total_ = total;
+  resume();
+}
+
 double Pace::seconds() const {
   return before_pause_ + (running_ ? std::chrono::duration<double>(Clock::now() - started_).count() : 0);
 }

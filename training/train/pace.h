@@ -13,10 +13,11 @@ std::string clock_text(double seconds);
 /// the time left.
 class Pace {
  public:
-  /// Steps first+1 .. total are to come, of `images_per_step` pictures.
-  Pace(std::int64_t first, std::int64_t total, std::int64_t images_per_step)
-      : first_(first), total_(total), images_per_step_(images_per_step) {}
+  /// Steps have `images_per_step` pictures.
+  explicit Pace(std::int64_t images_per_step) : images_per_step_(images_per_step) {}
 
+  /// Time begins now; steps first+1 .. total are to come.
+  void begin(std::int64_t first, std::int64_t total);
   void step(std::int64_t step) { done_ = step - first_; }
   void pause();
   void resume();
@@ -28,13 +29,13 @@ class Pace {
  private:
   using Clock = std::chrono::steady_clock;
 
-  const std::int64_t first_;
-  const std::int64_t total_;
   const std::int64_t images_per_step_;
+  std::int64_t first_ = 0;
+  std::int64_t total_ = 0;
   std::int64_t done_ = 0;
-  Clock::time_point started_ = Clock::now();
+  Clock::time_point started_;
   double before_pause_ = 0;
-  bool running_ = true;
+  bool running_ = false;
 };
 
 }  // namespace miniqat::training

@@ -154,7 +154,8 @@ void RangeStart::widen_empty_ranges() {
   }
 }
 
-void RangeStart::before_evaluation() {
+void RangeStart::after_step(const TrainedStep& step) {
+  if (!step.ends_epoch && !step.is_last && !step.stops) return;
   if (task_.session.quantization_step() < delay_) calibrate(quantizers_);
 }
 

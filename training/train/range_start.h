@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "training/run_observer.h"
+#include "training/train/step_hook.h"
 #include "training/train/training_task.h"
 
 namespace miniqat::training {
@@ -15,15 +16,15 @@ namespace miniqat::training {
 /// activations start with statistics of the batches, which normalise in training; those of weights follow the moving
 /// ones, as the weights do. A range of zeros only, of a checkpoint, too, starts at its initializer: no factor would
 /// lead it away from 0. Decides by the session alone: a resumed run does the same.
-class RangeStart {
+class RangeStart : public StepHook {
  public:
   /// Both must stay.
   RangeStart(TrainingTask& task, RunObserver& observer);
 
   /// Both change nothing where an Interruption ends them.
-  void before_step();
+  void before_step() override;
   /// Before the checkpoint of that moment is written.
-  void before_evaluation();
+  void after_step(const TrainedStep& step) override;
 
  private:
   std::vector<const Node*> at_initial_values() const;

@@ -38,13 +38,16 @@ std::string unreached(const std::vector<std::int64_t>& delays, std::int64_t pass
 
 }  // namespace
 
-RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
+RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras,
+                 distributed::RankExchange& ranks, RunObserver& observer)
     : task_(task),
       run_(run),
       extras_(extras),
+      ranks_(ranks),
       observer_(observer),
       save_interval_(task.settings.save_every),
-      watch_(task, run.path().string(), observer) {}
+      watch_(task, run.path().string(), observer),
+      pace_(task.settings.batch_size) {}
 
 /// A run that has metrics has had a checkpoint as well: one that is missing then was lost otherwise, and is missed.
 bool RunLife::killed_before_its_first_checkpoint() const {
@@ -52,12 +55,12 @@ bool RunLife::killed_before_its_first_checkpoint() const {
   return !std::filesystem::exists(run_.checkpoint(), failure) && !run_.metrics().exists();
 }
 
-void RunLife::share(distributed::RankExchange& ranks) {
+void RunLife::share() {
   const Json own = {{"complete", is_complete()}, {"reported_step", reported_step_}};
-  const Json of_leader = Json::parse(ranks.share(own.dump()));
+  const Json of_leader = Json::parse(ranks_.share(own.dump()));
   complete_ = of_leader["complete"].get<bool>();
   reported_step_ = of_leader["reported_step"].get<std::int64_t>();
-  share_state(task_.session, ranks);
+  share_state(task_.session, ranks_);
 }
 
 bool RunLife::is_complete() const {
@@ -91,6 +94,7 @@ void RunLife::begin() {
     begin_anew();
   const std::string note = scaling_note(task_.settings, task_.steps_per_epoch);
   if (!note.empty()) observer_.say(note);
+  share();
 }
 
 void RunLife::go_on() {
@@ -202,40 +206,50 @@ void RunLife::write_graphs() const {
   write_graph(run_.eval_graph(), task_.evaluation.graph);
 }
 
-void RunLife::catch_up(Pace& pace) {
+void RunLife::start() {
+  pace_.begin(task_.session.step(), task_.total_steps);
   const bool epoch_ended = task_.session.step() > 0 && task_.session.step() % task_.steps_per_epoch == 0;
   if (!epoch_ended || task_.session.step() >= task_.total_steps || reported_step_ == task_.session.step()) return;
-  pace.pause();
+  pace_.pause();
   report_accuracy(judge());
-  pace.resume();
+  pace_.resume();
 }
 
-void RunLife::log_step(const Pace& pace) const {
+void RunLife::log_step() const {
   const std::int64_t step = task_.session.step();
   Json line = {{"step", step},
                {"epoch", task_.epochs_done()},
                {"loss", *last_loss_},
                {"learning_rate", task_.optimizer->learning_rate(step)},
-               {"images_per_second", pace.images_per_second()}};
+               {"images_per_second", pace_.images_per_second()}};
   const std::int64_t every = task_.settings.log_every;
   if (!task_.quantization.is_float() && step % every == 0 && has_ranges(step / every))
     line["ranges"] = ranges_json(task_.training.graph, task_.session.variables());
   run_.metrics().append(line);
 }
 
-void RunLife::after_step(Pace& pace, double loss, bool to_come) {
+StepReport RunLife::report_of_step(double loss) {
   const std::int64_t step = task_.session.step();
-  last_loss_ = loss;
-  watch_.after_step(loss);
+  pace_.step(step);
+  return {.step = step,
+          .total_steps = task_.total_steps,
+          .epoch = task_.epochs_done(),
+          .loss = loss,
+          .images_per_second = pace_.images_per_second(),
+          .seconds_left = pace_.seconds_left()};
+}
+
+void RunLife::after_step(const TrainedStep& step) {
+  last_loss_ = step.loss;
+  watch_.after_step(step.loss);
   // The line first: a checkpoint knows no step that the metrics do not.
-  if (step % task_.settings.log_every == 0 || step == task_.total_steps) log_step(pace);
-  if (!to_come) return;
-  const bool epoch_ended = step % task_.steps_per_epoch == 0;
-  if (!epoch_ended && !save_interval_.is_due(step, saved_step_, saved_at_)) return;
-  pace.pause();
+  if (step.step % task_.settings.log_every == 0 || step.step == task_.total_steps) log_step();
+  if (step.is_last) return;
+  if (!step.ends_epoch && !save_interval_.is_due(step.step, saved_step_, saved_at_)) return;
+  pace_.pause();
   save();
-  if (epoch_ended) report_accuracy(judge());
-  pace.resume();
+  if (step.ends_epoch) report_accuracy(judge());
+  pace_.resume();
 }
 
 /// With the number of the step that was not done, so that --resume drops the line.
@@ -248,7 +262,7 @@ void RunLife::note_failure(const std::string& text) const {
 
 void RunLife::save() {
   // The leader's is the run's.
-  if (extras_.ranks != nullptr && !extras_.ranks->leads()) return note_saved();
+  if (!ranks_.leads()) return note_saved();
   Safetensors content = task_.session.checkpoint();
   keep_trained(content, trained_);
   run_.metrics().sync();
@@ -284,8 +298,8 @@ void RunLife::report_accuracy(const Evaluation& judged) {
 }
 
 /// Of the last step, as it was logged where another process took that step.
-double RunLife::images_per_second(const Pace& pace) const {
-  if (pace.images_per_second() > 0) return pace.images_per_second();
+double RunLife::images_per_second() const {
+  if (pace_.images_per_second() > 0) return pace_.images_per_second();
   const Json line = run_.metrics().find(task_.session.step(), "images_per_second");
   return line.is_null() ? 0 : line["images_per_second"].get<double>();
 }
@@ -356,27 +370,26 @@ bool RunLife::has_its_statistics() {
 }
 
 /// The leader makes them, so that a signal to another rank cannot part the ranks here.
-bool RunLife::has_shared_statistics(distributed::RankExchange& ranks) {
-  const bool has = ranks.share_answer(ranks.leads() && has_its_statistics());
-  share_state(task_.session, ranks);
+bool RunLife::has_shared_statistics() {
+  const bool has = ranks_.share_answer(ranks_.leads() && has_its_statistics());
+  share_state(task_.session, ranks_);
   return has;
 }
 
-void RunLife::finish(Pace& pace) {
-  pace.pause();
+void RunLife::finish() {
+  pace_.pause();
   bool complete = task_.session.step() >= task_.total_steps;
-  if (complete && task_.batches_to_estimate() > 0)
-    complete = extras_.ranks == nullptr ? has_its_statistics() : has_shared_statistics(*extras_.ranks);
+  if (complete && task_.batches_to_estimate() > 0) complete = has_shared_statistics();
   if (saved_step_ != task_.session.step()) save();
   const Accuracies accuracies = final_accuracies(complete);
-  write_summary(pace, accuracies, complete);
-  observer_.say(complete ? concat("done in ", clock_text(pace.seconds()), ": ", accuracies.text())
+  write_summary(accuracies, complete);
+  observer_.say(complete ? concat("done in ", clock_text(pace_.seconds()), ": ", accuracies.text())
                          : concat("stopped after step ", task_.session.step(), " of ", task_.total_steps,
                                   "; go on with: ", printable(way_on(run_, extras_))));
   if (complete) warn_of_delays();
 }
 
-void RunLife::write_summary(const Pace& pace, const Accuracies& accuracies, bool complete) const {
+void RunLife::write_summary(const Accuracies& accuracies, bool complete) const {
   const Json layer_bits = task_.settings.float_only || task_.settings.rewrite.layer_bits.empty()
                               ? Json(nullptr)
                               : quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits);
@@ -389,8 +402,8 @@ void RunLife::write_summary(const Pace& pace, const Accuracies& accuracies, bool
                   {"complete", complete}};
   accuracies.put_into(summary);
   summary.update(Json{{"train_loss", last_loss_ ? Json(*last_loss_) : Json(nullptr)},
-                      {"images_per_second", images_per_second(pace)},
-                      {"seconds", pace.seconds()},
+                      {"images_per_second", images_per_second()},
+                      {"seconds", pace_.seconds()},
                       {"peak_memory_mb", peak_megabytes()},
                       {"seed", task_.settings.seed},
                       {"threads", task_.settings.threads},

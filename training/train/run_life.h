@@ -10,6 +10,7 @@
 #include "training/settings/save_interval.h"
 #include "training/train/evaluation_watch.h"
 #include "training/train/pace.h"
+#include "training/train/step_hook.h"
 #include "training/train/trainer.h"
 #include "training/train/training_task.h"
 
@@ -17,70 +18,75 @@ namespace miniqat::training {
 
 /// The files of a run from its first moment to its last. In their order, death at any moment loses no more than the
 /// steps since the last checkpoint. docs/runs.md tells it in words.
-class RunLife {
+class RunLife : public StepHook {
  public:
   /// All of them must stay; the directory is locked.
-  RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer);
+  RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, distributed::RankExchange& ranks,
+          RunObserver& observer);
 
-  /// A new run's first files, or the checkpoint of the one that goes on. Throws UsageError, having changed nothing, for
-  /// a --stop-at that is over or beyond the end, and a run that would become shorter.
+  /// A new run's first files, or the checkpoint of the one that goes on; all ranks are where the leader is then. Throws
+  /// UsageError, having changed nothing, for a --stop-at that is over or beyond the end, and a run that would become
+  /// shorter.
   void begin();
-  /// All ranks go on from where the leader is.
-  void share(distributed::RankExchange& ranks);
   /// All steps are done, and the summary says so.
   bool is_complete() const;
-  /// The accuracy of an epoch at whose end the run died after the checkpoint.
-  void catch_up(Pace& pace);
-  /// After each step: its line of metrics.jsonl when that is due, and, if more steps are `to_come`, the checkpoint when
-  /// that is, with the accuracy at the end of an epoch. A signal may end that evaluation with an Interruption, here and
-  /// in catch_up(): a run that goes on makes up for it.
-  void after_step(Pace& pace, double loss, bool to_come);
+  /// The clock starts; then the accuracy of an epoch at whose end the run died after the checkpoint.
+  void start();
+  /// The step that was just taken, in the run.
+  StepReport report_of_step(double loss);
+  /// The step's line of metrics.jsonl when that is due, and, unless it is the last, the checkpoint when that is, with
+  /// the accuracy at the end of an epoch. A signal may end that evaluation with an Interruption, here and in start(): a
+  /// run that goes on makes up for it.
+  void after_step(const TrainedStep& step) override;
   /// Tells whoever reads the run that it meets a NaN or infinity after the last checkpoint, and which. No error: the
   /// caller has a better one.
   void note_failure(const std::string& text) const;
   /// The estimate of the batch norms' statistics, if the run is to make one; the last checkpoint, the accuracy, the
   /// summary. Without what a signal ended; then the summary says that the run is not complete.
-  void finish(Pace& pace);
+  void finish();
 
   /// That of the checkpoint on the disk.
   std::int64_t saved_step() const { return saved_step_; }
 
  private:
   bool killed_before_its_first_checkpoint() const;
+  void share();
   void require_same_graph() const;
   void go_on();
   void restore();
   bool has_its_statistics();
-  bool has_shared_statistics(distributed::RankExchange& ranks);
+  bool has_shared_statistics();
   void reestimate();
   void write_config() const;
   void write_graphs() const;
   void note_longer(std::int64_t former) const;
   void begin_anew();
   void write_first_files(const std::optional<InitCheckpoint>& start);
-  void log_step(const Pace& pace) const;
+  void log_step() const;
   void save();
   void note_saved();
   Evaluation judge();
   void report_accuracy(const Evaluation& judged);
   Accuracies final_accuracies(bool& complete);
-  void write_summary(const Pace& pace, const Accuracies& accuracies, bool complete) const;
-  double images_per_second(const Pace& pace) const;
+  void write_summary(const Accuracies& accuracies, bool complete) const;
+  double images_per_second() const;
   void warn_of_delays() const;
 
   TrainingTask& task_;
   const RunDirectory& run_;
   const TrainExtras& extras_;
+  distributed::RankExchange& ranks_;
   RunObserver& observer_;
   const SaveInterval save_interval_;
   EvaluationWatch watch_;
+  Pace pace_;
   /// Of the last step; none before the first, unless metrics.jsonl has it.
   std::optional<double> last_loss_;
   /// After the last step: what estimates have replaced, for a longer run.
   NamedTensors trained_;
   std::int64_t saved_step_ = 0;
   SaveInterval::Clock::time_point saved_at_;
-  /// Of the leader, where there are several ranks.
+  /// As the leader has found it.
   std::optional<bool> complete_;
   /// The last step whose accuracy metrics.jsonl has.
   std::int64_t reported_step_ = -1;

@@ -39,13 +39,18 @@ std::uint64_t hash_of(const datasets::Dataset& part) {
 
 void require_same_task(const TrainingTask& task, distributed::RankExchange& ranks) {
   const std::string& data = task.settings.dataset;
-  ranks.require_same(hash_of(task.data.train), concat("training pictures of ", data));
-  ranks.require_same(hash_of(task.data.test), concat("test pictures of ", data));
-  if (task.data.validation) ranks.require_same(hash_of(*task.data.validation), concat("validation pictures of ", data));
-  ranks.require_same(hash_text(graph_to_json(task.training.graph)), concat("networks of ", task.settings.model));
+  const auto require_same = [&](const datasets::Dataset& part, const char* name) {
+    ranks.require_same([&] { return hash_of(part); }, concat(name, " pictures of ", data));
+  };
+  require_same(task.data.train, "training");
+  require_same(task.data.test, "test");
+  if (task.data.validation) require_same(*task.data.validation, "validation");
+  ranks.require_same([&] { return hash_text(graph_to_json(task.training.graph)); },
+                     concat("networks of ", task.settings.model));
 }
 
 void share_state(Session& session, distributed::RankExchange& ranks) {
+  if (ranks.is_alone()) return;
   const Safetensors own = session.checkpoint();
   const Json tensors = Json::parse(ranks.share(ranks.leads() ? description(own).dump() : ""));
   Safetensors shared;
@@ -60,11 +65,16 @@ void share_state(Session& session, distributed::RankExchange& ranks) {
   if (!ranks.leads()) session.restore(shared, Session::Restore::kExact, "the state of rank 0");
 }
 
-void require_same_state(Session& session, distributed::RankExchange& ranks) {
-  std::uint64_t hash = 0;
-  for (const auto& [name, tensor] : session.checkpoint().tensors)
-    hash = mix(hash, hash_text({static_cast<const char*>(tensor.raw()), tensor.bytes()}));
-  ranks.require_same(hash, concat("variables after step ", session.step()));
+void StateComparison::after_step(const TrainedStep& step) {
+  constexpr std::int64_t kStepsBetween = 100;
+  if (step.step % kStepsBetween != 0 && !step.is_last && !step.stops) return;
+  const auto hash = [this] {
+    std::uint64_t all = 0;
+    for (const auto& [name, tensor] : session_.checkpoint().tensors)
+      all = mix(all, hash_text(text_of(tensor, 0, tensor.bytes())));
+    return all;
+  };
+  ranks_.require_same(hash, concat("variables after step ", step.step));
 }
 
 }  // namespace miniqat::training

@@ -4,6 +4,7 @@
 
 #include "core/engine/session.h"
 #include "distributed/rank_exchange.h"
+#include "training/train/step_hook.h"
 #include "training/train/training_task.h"
 
 namespace miniqat::training {
@@ -17,7 +18,16 @@ void require_same_task(const TrainingTask& task, distributed::RankExchange& rank
 /// the leader has read.
 void share_state(Session& session, distributed::RankExchange& ranks);
 
-/// Throws Error unless the sessions of all ranks are the same to the bit.
-void require_same_state(Session& session, distributed::RankExchange& ranks);
+/// Throws Error unless the sessions of all ranks are the same to the bit: every hundred steps and after the last one.
+class StateComparison : public StepHook {
+ public:
+  /// Both must stay.
+  StateComparison(Session& session, distributed::RankExchange& ranks) : session_(session), ranks_(ranks) {}
+  void after_step(const TrainedStep& step) override;
+
+ private:
+  Session& session_;
+  distributed::RankExchange& ranks_;
+};
 
 }  // namespace miniqat::training

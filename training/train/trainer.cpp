@@ -1,14 +1,14 @@
 #include "training/train/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "core/interruption.h"
 #include "core/non_finite.h"
 #include "core/parallel.h"
-#include "core/team.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
 #include "core/text/shell_quote.h"
@@ -24,45 +24,33 @@
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
-#include "training/run/wanted_data.h"
 #include "training/train/chance_watch.h"
 #include "training/train/core_watch.h"
-#include "training/train/pace.h"
 #include "training/train/range_start.h"
 #include "training/train/run_life.h"
 #include "training/train/shared_state.h"
+#include "training/train/step_hook.h"
 #include "training/train/training_task.h"
 
 namespace miniqat::training {
 namespace {
 
-/// Of the variables of all ranks.
-constexpr std::int64_t kStepsBetweenComparisons = 100;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// One training run from its settings to its summary.
+/// One training run from its first file to its summary.
 class Trainer {
  public:
-  Trainer(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
+  Trainer(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, distributed::RankExchange& ranks,
+          RunObserver& observer)
       : run_(run),
         extras_(extras),
+        ranks_(ranks),
         observer_(observer),
-        task_(with_data(settings, run, extras), extras.exchange),
-        life_(task_, run, extras, observer),
-        ranges_(task_, observer),
-        chance_(task_, observer) {
-    if (!extras.resume)
-      require_as_asked(task_.report, settings.rewrite, rewrite_of_trainings(), extras.given, settings.model);
-  }
+        task_(task),
+        life_(task, run, extras, ranks, observer) {}
 
   void run() {
-    if (extras_.ranks == nullptr && observer_.wants_to_stop()) return;
-    if (extras_.ranks != nullptr) require_same_task(task_, *extras_.ranks);
+    if (wants_to_stop()) return;
+    require_same_task(task_, ranks_);
     life_.begin();
-    if (extras_.ranks != nullptr) life_.share(*extras_.ranks);
     observer_.on_begin(task_, run_);
     say_what_decides();
     judge_imported_weights();
@@ -75,16 +63,15 @@ class Trainer {
                            " of ", counted(task_.total_steps, "step"), " done."));
       return;
     }
-    Pace pace(task_.session.step(), task_.total_steps, task_.settings.batch_size);
     if (extras_.profile != nullptr) task_.session.set_profile(extras_.profile);
     try {
       try {
-        life_.catch_up(pace);
-        train_steps(pace);
+        life_.start();
+        train_steps();
       } catch (const Interruption&) {
         // The step or the evaluation that was under way has changed nothing.
       }
-      life_.finish(pace);
+      life_.finish();
     } catch (const NonFiniteLoss& error) {
       end_for_good(error);
     } catch (const NonFiniteValue& error) {
@@ -97,11 +84,10 @@ class Trainer {
   }
 
  private:
-  /// The settings, whose data are where the run found them.
-  static const TrainSettings& with_data(const TrainSettings& settings, const RunDirectory& run,
-                                        const TrainExtras& extras) {
-    if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
-    return settings;
+  /// The same on all ranks: whoever wants it is heard with the next step.
+  bool wants_to_stop() {
+    if (observer_.wants_to_stop()) ranks_.ask_to_stop();
+    return ranks_.stop_asked();
   }
 
   void say_what_decides() {
@@ -161,42 +147,45 @@ class Trainer {
                             empty.size(), " of ", counts.size(), " classes"));
   }
 
-  void train_steps(Pace& pace) {
-    if (task_.session.step() >= task_.total_steps) return;
-    const std::int64_t slice = task_.settings.slice_size();
-    datasets::Loader loader(task_.data.train, {.batch_size = task_.settings.batch_size,
-                                               .first_row = slice * task_.shards.first,
-                                               .rows = slice * task_.shards.count,
-                                               .shuffle = !task_.settings.no_shuffle,
-                                               .seed = static_cast<std::uint64_t>(task_.settings.seed),
-                                               .first_batch = task_.session.step(),
-                                               .augment = augmentation(task_.settings)});
+  void train_steps() {
+    Session& session = task_.session;
     const std::int64_t last = std::min(task_.total_steps, extras_.stop_at.value_or(task_.total_steps));
-    CoreWatch cores(observer_, seconds_now(), seconds_without_cores());
-    bool stops = extras_.ranks == nullptr && observer_.wants_to_stop();
-    while (task_.session.step() < last && !stops) {
-      ranges_.before_step();
-      if (extras_.ranks != nullptr && observer_.wants_to_stop()) extras_.ranks->ask_to_stop();
-      const datasets::Batch& batch = next_batch(loader);
-      const float loss =
-          task_.session.train_step(task_.ends.loss, *task_.optimizer,
-                                   {{task_.training.images, batch.images}, {task_.ends.labels, batch.labels}});
-      const std::int64_t step = task_.session.step();
-      pace.step(step);
-      observer_.on_step({.step = step,
-                         .total_steps = task_.total_steps,
-                         .epoch = task_.epochs_done(),
-                         .loss = loss,
-                         .images_per_second = pace.images_per_second(),
-                         .seconds_left = pace.seconds_left()});
-      chance_.after_step(step, loss);
-      cores.after_step(seconds_now(), seconds_without_cores());
-      stops = extras_.ranks == nullptr ? observer_.wants_to_stop() : extras_.ranks->stop_asked();
-      if (extras_.ranks != nullptr && (step % kStepsBetweenComparisons == 0 || step == last || stops))
-        require_same_state(task_.session, *extras_.ranks);
-      if (step % task_.steps_per_epoch == 0 || step == last || stops) ranges_.before_evaluation();
-      life_.after_step(pace, loss, step < last);
+    if (session.step() >= last) return;
+    const std::unique_ptr<datasets::Loader> loader = make_loader();
+    RangeStart ranges(task_, observer_);
+    ChanceWatch chance(task_, observer_);
+    CoreWatch cores(observer_);
+    StateComparison comparison(session, ranks_);
+    const std::vector<StepHook*> hooks = {&chance, &cores, &comparison, &ranges, &life_};
+    for (bool stops = wants_to_stop(); session.step() < last && !stops;) {
+      for (StepHook* hook : hooks) hook->before_step();
+      const datasets::Batch& batch = next_batch(*loader);
+      const float loss = session.train_step(task_.ends.loss, *task_.optimizer,
+                                            {{task_.training.images, batch.images}, {task_.ends.labels, batch.labels}});
+      observer_.on_step(life_.report_of_step(loss));
+      stops = wants_to_stop();
+      const std::int64_t step = session.step();
+      const TrainedStep taken{.step = step,
+                              .loss = loss,
+                              .ends_epoch = step % task_.steps_per_epoch == 0,
+                              .is_last = step == last,
+                              .stops = stops};
+      for (StepHook* hook : hooks) hook->after_step(taken);
     }
+  }
+
+  /// Of this process's part of the batches that are left.
+  std::unique_ptr<datasets::Loader> make_loader() const {
+    const TrainSettings& settings = task_.settings;
+    const std::int64_t slice = settings.slice_size();
+    return std::make_unique<datasets::Loader>(
+        task_.data.train, datasets::Loader::Options{.batch_size = settings.batch_size,
+                                                    .first_row = slice * task_.shards.first,
+                                                    .rows = slice * task_.shards.count,
+                                                    .shuffle = !settings.no_shuffle,
+                                                    .seed = static_cast<std::uint64_t>(settings.seed),
+                                                    .first_batch = task_.session.step(),
+                                                    .augment = augmentation(settings)});
   }
 
   /// The same steps from the checkpoint come to the same, so this does not tell how to go on with them.
@@ -213,11 +202,10 @@ class Trainer {
 
   const RunDirectory& run_;
   const TrainExtras& extras_;
+  distributed::RankExchange& ranks_;
   RunObserver& observer_;
-  TrainingTask task_;
+  TrainingTask& task_;
   RunLife life_;
-  RangeStart ranges_;
-  ChanceWatch chance_;
 };
 
 }  // namespace
@@ -231,10 +219,18 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   // Outside of its steps, too, a run with shards has one thread number, whatever the machine.
   std::optional<ComputeScope> computing;
   if (settings.has_shards()) computing.emplace(static_cast<int>(settings.threads_per_shard));
+  distributed::LoneCommunicator alone;
+  std::optional<distributed::RankExchange> own;
+  distributed::RankExchange& ranks =
+      extras.ranks != nullptr ? *extras.ranks : own.emplace(alone, static_cast<int>(settings.shards));
   // Other ranks would wait for the sums of a step that one has given up: they agree on a stop between two steps.
   std::optional<InterruptionScope> together;
-  if (extras.ranks != nullptr) together.emplace(nullptr);
-  Trainer(settings, run, extras, observer).run();
+  if (!ranks.is_alone()) together.emplace(nullptr);
+  if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
+  TrainingTask task(settings, ranks.exchange());
+  if (!extras.resume)
+    require_as_asked(task.report, settings.rewrite, rewrite_of_trainings(), extras.given, settings.model);
+  Trainer(task, run, extras, ranks, observer).run();
 }
 
 }  // namespace miniqat::training

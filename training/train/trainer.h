@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/engine/profile.h"
-#include "core/engine/shard_exchange.h"
 #include "distributed/rank_exchange.h"
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"
@@ -39,10 +38,7 @@ struct TrainExtras {
   bool is_stage = false;
   /// Takes the times of the steps; null: nothing is timed.
   Profile* profile = nullptr;
-  /// To the processes that compute the other shards of each batch; null: there are none. All make the same calls, but
-  /// each writes to the directory that it is given.
-  ShardExchange* exchange = nullptr;
-  /// The exchange, if other processes compute the other shards: the first of them leads, keeps the run directory and
+  /// To the processes that compute the other shards of each batch: the first of them leads, keeps the run directory and
   /// decides; the others follow it. Null: this process is alone.
   distributed::RankExchange* ranks = nullptr;
 };

@@ -1,6 +1,7 @@
 #include "training/train/training_task.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "core/graph/graph_json.h"
@@ -13,7 +14,7 @@
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/calibrate/one_number.h"
 #include "training/run/class_weights.h"
-#include "training/run/wanted_data.h"
+#include "training/run/data_of_run.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/usage_error.h"
 
@@ -36,43 +37,69 @@ ShardRange shards_of(const TrainSettings& settings, const ShardExchange* exchang
   return range;
 }
 
+/// Of a graph file.
+void require_float(const Graph& graph, const std::string& model) {
+  const quantize::Quantization found = quantize::quantization_of(graph);
+  if (!found.is_float())
+    throw UsageError(concat("--float: ", model, " is quantized already (", found.label(), ", ",
+                            counted(found.quantizers, "quantizer"), "); leave --float out, or give the float graph"));
+}
+
+/// The notes without a rewrite.
+quantize::RewriteReport float_report(const Graph& graph) {
+  quantize::RewriteReport report;
+  if (std::string note = quantize::note_on_still_batch_norms(graph); !note.empty())
+    report.remarks.push_back(std::move(note));
+  if (std::string note = note_on_unused_layers(graph); !note.empty()) report.remarks.push_back(std::move(note));
+  return report;
+}
+
+quantize::RewriteReport quantize_training(Graph& graph, const TrainSettings& settings) {
+  if (settings.float_only) {
+    require_float(graph, settings.model);
+    return float_report(graph);
+  }
+  require_scope(graph, settings.rewrite.scope, settings.model);
+  quantize::require_observing(graph, settings.model);
+  quantize::RewriteReport made = quantize::create_training_graph(graph, settings.rewrite);
+  require_quantizers(graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
+  return made;
+}
+
+TrainingNetworks make_networks(const TrainSettings& settings) {
+  TrainingNetworks made;
+  made.data = load_wanted_data(settings);
+  made.training = make_classifier(classifier_options(settings), made.data.train);
+  if (is_graph_file(settings.model)) made.model_graph = graph_to_json(made.training.graph);
+  made.ends = add_loss(made.training, settings.label_smoothing, class_weights_of(settings, made.data.train));
+  made.report = quantize_training(made.training.graph, settings);
+  made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);
+  return made;
+}
+
 }  // namespace
 
 TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
-    : settings(wanted),
+    : TrainingTask(wanted, others, make_networks(wanted)) {}
+
+TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, TrainingNetworks networks)
+    : TrainingNetworks(std::move(networks)),
+      settings(wanted),
       exchange(others),
-      shards(shards_of(settings, exchange)),
-      data(load_wanted_data(settings)),
-      training(make_classifier(classifier_options(settings), data.train)),
-      model_graph(is_graph_file(settings.model) ? graph_to_json(training.graph) : ""),
-      ends(add_loss(training, settings.label_smoothing, class_weights_of(settings, data.train))),
-      report(quantize_training()),
-      evaluation(settings.float_only ? without_loss(training) : evaluation_of(training)),
-      quantization(quantize::quantization_of(training.graph)),
       delays(training.graph),
       session(training.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
-      test_session(evaluation.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
-      steps_per_epoch(whole_batches(data, settings)),
-      total_steps(length_of(settings)),
-      optimizer(make_optimizer(settings, {.steps = total_steps, .epoch = steps_per_epoch})) {
+      test_session(evaluation.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}) {
+  shards = shards_of(settings, exchange);
+  quantization = quantize::quantization_of(training.graph);
+  steps_per_epoch = whole_batches(data, settings);
+  total_steps = length_of(settings);
+  optimizer = make_optimizer(settings, {.steps = total_steps, .epoch = steps_per_epoch});
   require_numbers_to_normalise(training, settings);
   if (shards.total > 1) compute_in_shards();
   if (std::string note = note_on_outputs(); !note.empty()) report.remarks.push_back(std::move(note));
   if (dampens())
     for (Graph* graph : {&training.graph, &evaluation.graph}) dampen_weights(*graph);
   if (settings.reestimate.value_or(0) > 0) require_updating_batch_norms();
-}
-
-quantize::RewriteReport TrainingTask::quantize_training() {
-  if (settings.float_only) {
-    require_float();
-    return float_report();
-  }
-  require_scope(training.graph, settings.rewrite.scope, settings.model);
-  quantize::require_observing(training.graph, settings.model);
-  quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
-  require_quantizers(training.graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
-  return made;
 }
 
 void TrainingTask::compute_in_shards() {
@@ -97,28 +124,10 @@ std::string TrainingTask::note_on_outputs() const {
                     : concat("; `output` chooses another: ", joined(training.left_out)));
 }
 
-/// Of a graph file.
-void TrainingTask::require_float() const {
-  const quantize::Quantization found = quantize::quantization_of(training.graph);
-  if (!found.is_float())
-    throw UsageError(concat("--float: ", settings.model, " is quantized already (", found.label(), ", ",
-                            counted(found.quantizers, "quantizer"), "); leave --float out, or give the float graph"));
-}
-
 void TrainingTask::dampen_weights(Graph& graph) const {
   const std::int64_t steps = std::max<std::int64_t>(total_steps - settings.rewrite.quant_delay, 1);
   if (quantize::dampen_weights(graph, settings.dampening, steps) == 0)
     throw UsageError(concat("--dampening has no effect: no weights of ", settings.model, " have a range that changes"));
-}
-
-/// The notes without a rewrite.
-quantize::RewriteReport TrainingTask::float_report() const {
-  quantize::RewriteReport report;
-  if (std::string note = quantize::note_on_still_batch_norms(training.graph); !note.empty())
-    report.remarks.push_back(std::move(note));
-  if (std::string note = note_on_unused_layers(training.graph); !note.empty())
-    report.remarks.push_back(std::move(note));
-  return report;
 }
 
 /// At the end of the run, when a graph that freezes has counted every step.

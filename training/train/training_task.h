@@ -16,9 +16,20 @@
 
 namespace miniqat::training {
 
+/// Data, and the graphs of a training and of its evaluation.
+struct TrainingNetworks {
+  datasets::Splits data;
+  Classifier training;
+  /// The network of a model file as it was read, a graph JSON; "" for a model that has a name.
+  std::string model_graph;
+  TrainingEnds ends;
+  quantize::RewriteReport report;
+  Classifier evaluation;
+};
+
 /// The parts of a training run, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing of
 /// files.
-struct TrainingTask {
+struct TrainingTask : TrainingNetworks {
   /// `settings` must stay. Throws the errors of reading data and building graphs. Throws UsageError for a scope without
   /// a node, for --float of a graph that is quantized, and for impossible --validation and --reestimate. Throws Error
   /// if nothing was quantized, if the data set is smaller than a batch, and for a batch norm that would get one number
@@ -48,29 +59,20 @@ struct TrainingTask {
   ShardExchange* exchange;
   /// Of this process.
   ShardRange shards;
-  datasets::Splits data;
-  Classifier training;
-  /// The network of a model file as it was read, a graph JSON; "" for a model that has a name.
-  std::string model_graph;
-  TrainingEnds ends;
-  quantize::RewriteReport report;
-  Classifier evaluation;
   quantize::Quantization quantization;
   quantize::QuantizationDelays delays;
   Session session;
   Session test_session;
-  std::int64_t steps_per_epoch;
-  std::int64_t total_steps;
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t total_steps = 0;
   std::unique_ptr<Optimizer> optimizer;
   /// Of a run with shards.
   std::unique_ptr<SharedEvaluation> shared_evaluation;
 
  private:
+  TrainingTask(const TrainSettings& settings, ShardExchange* exchange, TrainingNetworks networks);
   void compute_in_shards();
-  quantize::RewriteReport quantize_training();
   std::string note_on_outputs() const;
-  void require_float() const;
-  quantize::RewriteReport float_report() const;
   void require_updating_batch_norms() const;
 };
 

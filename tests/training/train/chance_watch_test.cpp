@@ -27,7 +27,7 @@ class ChanceWatchTest : public RunFixture {
     ChanceWatch watch(task, listener);
     std::int64_t step = 0;
     for (const double loss : losses)
-      for (std::int64_t k = 0; k < epoch; ++k) watch.after_step(++step, loss);
+      for (std::int64_t k = 0; k < epoch; ++k) watch.after_step({.step = ++step, .loss = loss});
     return listener.warnings;
   }
 };
@@ -49,7 +49,8 @@ TEST_F(ChanceWatchTest, ABadStartAndAFewStepsDoNotCount) {
   task.steps_per_epoch = kEpoch;
   Listener listener;
   ChanceWatch watch(task, listener);
-  for (std::int64_t step = 1; step <= kEpoch; ++step) watch.after_step(step, step <= kEpoch / 2 ? 100 : 1.9);
+  for (std::int64_t step = 1; step <= kEpoch; ++step)
+    watch.after_step({.step = step, .loss = step <= kEpoch / 2 ? 100 : 1.9});
   EXPECT_TRUE(listener.warnings.empty());
   EXPECT_EQ(heard(run, {2.3026}, 38).size(), 0u) << "19 steps";
   EXPECT_EQ(heard(run, {2.3026}, 39).size(), 1u) << "20 steps";

@@ -19,22 +19,22 @@ struct Warnings : RunObserver {
 TEST(CoreWatch, WarnsOnceWhenMuchOfSomeSecondsWasWaiting) {
   Warnings warnings;
   CoreWatch watch(warnings, 100, 5, {.threads = 2, .cores = 2, .quota = {}});
-  watch.after_step(102.9, 7.9);
+  watch.look(102.9, 7.9);
   EXPECT_TRUE(warnings.texts.empty()) << "too early";
-  watch.after_step(104, 6);
+  watch.look(104, 6);
   ASSERT_EQ(warnings.texts.size(), 1u);
   EXPECT_NE(warnings.texts[0].find("for 25% of the last 4 seconds"), std::string::npos) << warnings.texts[0];
   EXPECT_NE(warnings.texts[0].find("other programs use the cores; fewer --threads N"), std::string::npos);
-  watch.after_step(110, 12);
+  watch.look(110, 12);
   EXPECT_EQ(warnings.texts.size(), 1u);
 }
 
 TEST(CoreWatch, LooksAtEachStretchByItself) {
   Warnings warnings;
   CoreWatch watch(warnings, 0, 0, {.threads = 2, .cores = 2, .quota = {}});
-  for (int second = 1; second <= 40; ++second) watch.after_step(second, 0.05 * second);
+  for (int second = 1; second <= 40; ++second) watch.look(second, 0.05 * second);
   EXPECT_TRUE(warnings.texts.empty()) << "a twentieth";
-  watch.after_step(44, 2 + 0.9);
+  watch.look(44, 2 + 0.9);
   EXPECT_EQ(warnings.texts.size(), 1u) << "all before counts no longer";
 }
 
@@ -57,7 +57,7 @@ TEST(CoreWatch, WarnsOfARunThatComputesAlone) {
         waited += milliseconds(2);
         load.add_wait(now, milliseconds(2), 2);
       }
-      watch.after_step(seconds(now - begin), seconds(waited + load.alone_until(now)));
+      watch.look(seconds(now - begin), seconds(waited + load.alone_until(now)));
     }
     EXPECT_LT(waited, milliseconds(300)) << "waits alone would not show it";
     EXPECT_EQ(warnings.texts.size(), has_neighbours ? 1u : 0u);
@@ -67,7 +67,7 @@ TEST(CoreWatch, WarnsOfARunThatComputesAlone) {
 /// The warning after three seconds, `waited` of which went into waiting; "" without one.
 std::string warning_of(const CoreLimits& limits, double waited) {
   Warnings warnings;
-  CoreWatch(warnings, 0, 0, limits).after_step(3, waited);
+  CoreWatch(warnings, 0, 0, limits).look(3, waited);
   return warnings.texts.empty() ? "" : warnings.texts[0];
 }
 

@@ -46,7 +46,7 @@ class RanksOfTraining : public RunFixture {
     distributed::as_ranks(2, [&](Communicator& communicator) {
       const int rank = communicator.rank();
       RankExchange exchange(communicator, 2);
-      TrainExtras extras{.resume = resume && rank == 0, .begun = wanted, .exchange = &exchange, .ranks = &exchange};
+      TrainExtras extras{.resume = resume && rank == 0, .begun = wanted, .ranks = &exchange};
       Stopper observer(stops[static_cast<std::size_t>(rank)]);
       const std::filesystem::path folder = path(name + std::to_string(rank));
       train(wanted,

@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "distributed/rank_exchange.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
-#include "tests/core/thread_exchange.h"
+#include "tests/distributed/thread_ranks.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
@@ -86,7 +87,7 @@ TEST_F(Shards, MobilenetWithEachFoldingAndAugmentation) {
 
 /// Two threads a slice are a setting of the run: other bits than one thread's are allowed, others for more cores are
 /// not.
-/// Threads stand for the processes. All that each writes is what one process writes: evaluations, too.
+/// Threads stand for the processes. All that the first writes is what one process writes: evaluations, too.
 TEST_F(Shards, AsManyProcessesAsThereAreWriteTheSame) {
   TrainSettings wanted = settings();
   wanted.model = "lenet_bn";
@@ -95,14 +96,17 @@ TEST_F(Shards, AsManyProcessesAsThereAreWriteTheSame) {
   RunObserver observer;
   const testing::RunFiles expected = train_new("one", wanted, observer);
   for (const int processes : {2, 4, 8}) {
-    testing::ThreadGroup group(processes);
     const auto name = [&](int process) { return concat(process, "-of-", processes); };
-    group.run(8, [&](ShardExchange& exchange, int process) {
+    distributed::as_ranks(processes, [&](distributed::Communicator& communicator) {
+      distributed::RankExchange exchange(communicator, 8);
       RunObserver silent;
-      train(wanted, RunDirectory::fresh(path(name(process)), "none"), {.exchange = &exchange}, silent);
+      train(wanted, RunDirectory::fresh(path(name(communicator.rank())), "none"), {.ranks = &exchange}, silent);
     });
-    for (const int process : {0, processes - 1})
-      EXPECT_EQ(testing::files_of(path(name(process))), expected) << name(process);
+    EXPECT_EQ(testing::files_of(path(name(0))), expected) << processes;
+    // The leader's checkpoint is the run's.
+    const std::filesystem::path last = path(name(processes - 1));
+    EXPECT_EQ(testing::json_of(last / "summary.json")["test_loss"], expected.summary["test_loss"]) << processes;
+    EXPECT_FALSE(std::filesystem::exists(last / "checkpoint.safetensors"));
   }
 }
 
