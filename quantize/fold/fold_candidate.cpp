@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "layers/bias_add.h"
 #include "layers/concat.h"
@@ -114,16 +113,16 @@ std::string why_not_norm(const Graph& graph, const Node& norm) {
   return why.empty() ? why_not_statistic(norm.input(4), &norm) : why;
 }
 
-std::string why_not_layer(const Above& above, std::string_view scope) {
-  if (!above.why_not.empty()) return above.why_not;
-  if (!is_layer(*above.layer)) return why_no_layer(*above.layer);
-  if (!in_scope(above.layer->name(), scope)) return concat("outside scope ", quote(scope));
-  return why_no_weights(*above.layer);
+/// The layer above and, if it cannot take a batch norm, why.
+FoldingVerdict examine_above(const Above& above) {
+  if (!above.why_not.empty()) return {.text = above.why_not};
+  if (!is_layer(*above.layer)) return {.text = why_no_layer(*above.layer)};
+  return {.layer = above.layer, .text = why_no_weights(*above.layer)};
 }
 
 bool is_read(const Graph& graph, Output y) { return !y.node->uses().empty() || is_output(graph, y); }
 
-constexpr const char* kUnread = "nobody reads its output";
+FoldingVerdict unread() { return {.is_read = false, .text = "nobody reads its output"}; }
 
 std::string folded_layer_name(const Node& batch_norm) {
   if (is_folded_late(batch_norm))
@@ -140,23 +139,23 @@ std::string folded_layer_name(const Node& batch_norm) {
 
 }  // namespace
 
-FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope) {
-  if (folding_of(batch_norm))
-    return {.foldable = {}, .already = true, .text = "already, into " + folded_layer_name(batch_norm)};
+FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm) {
+  if (folding_of(batch_norm)) return {.already = true, .text = "already, into " + folded_layer_name(batch_norm)};
+  if (!is_read(graph, batch_norm.output())) return unread();
   Above above = look_above(graph, batch_norm.input(0), {&batch_norm});
-  std::string text = is_read(graph, batch_norm.output()) ? why_not_layer(above, scope) : kUnread;
-  if (text.empty()) text = why_not_norm(graph, batch_norm);
-  if (!text.empty()) return {.foldable = {}, .already = false, .text = std::move(text)};
-  return {.foldable = Foldable{&batch_norm, above.layer, std::move(above.between)}, .already = false, .text = {}};
+  FoldingVerdict verdict = examine_above(above);
+  if (verdict.text.empty()) verdict.text = why_not_norm(graph, batch_norm);
+  if (verdict.text.empty()) verdict.foldable = Foldable{&batch_norm, above.layer, std::move(above.between)};
+  return verdict;
 }
 
-std::string why_not_fused(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope) {
-  if (!is_read(graph, batch_norm.result->output())) return kUnread;
-  if (in_scope(batch_norm.result->name(), scope)) return "";
+FoldingVerdict examine_unfused(const Graph& graph, const UnfusedBatchNorm& batch_norm) {
+  if (!is_read(graph, batch_norm.result->output())) return unread();
   const std::vector<Node*> gone = erased_by_fusing(graph, batch_norm);
-  std::string why = why_not_layer(look_above(graph, batch_norm.x, {gone.begin(), gone.end()}), scope);
-  if (why.empty()) why = why_not_statistic(batch_norm.mean, nullptr);
-  return why.empty() ? why_not_statistic(batch_norm.variance, nullptr) : why;
+  FoldingVerdict verdict = examine_above(look_above(graph, batch_norm.x, {gone.begin(), gone.end()}));
+  if (verdict.text.empty()) verdict.text = why_not_statistic(batch_norm.mean, nullptr);
+  if (verdict.text.empty()) verdict.text = why_not_statistic(batch_norm.variance, nullptr);
+  return verdict;
 }
 
 }  // namespace miniqat::quantize

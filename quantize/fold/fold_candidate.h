@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -20,21 +19,24 @@ struct Foldable {
 };
 
 struct FoldingVerdict {
-  std::optional<Foldable> foldable;
+  std::optional<Foldable> foldable = {};
   /// Not foldable because it is folded.
   bool already = false;
+  /// The layer before it, if nothing between the two is in the way.
+  const Node* layer = nullptr;
+  bool is_read = true;
   /// Why it is not foldable; empty otherwise.
-  std::string text;
+  std::string text = {};
 };
 
 /// Whether a BatchNorm node can be folded without changing what anybody sees. Not foldable: a batch norm that does not
-/// follow a layer in scope with weights from a Variable (directly, through Identity, or a Concat of Variables), or has
-/// more than one BatchToSpaceND or Reshape in between. Also one whose input or statistics have other readers, whose
-/// output has no reader, or that shares its moving statistics. The verdict is the same for training and evaluation.
-FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope);
+/// follow a layer with weights from a Variable (directly, through Identity, or a Concat of Variables), or has more than
+/// one BatchToSpaceND or Reshape in between. Also one whose input or statistics have other readers, whose output has no
+/// reader, or that shares its moving statistics. The verdict is the same for training and evaluation.
+FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm);
 
-/// Why the BatchNorm that fuse_batch_norm would make could neither be folded nor stand by itself, in scope; empty when
-/// it could.
-std::string why_not_fused(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope);
+/// The same of the BatchNorm that fuse_batch_norm would make, but for readers of its statistics; `foldable` stays
+/// empty.
+FoldingVerdict examine_unfused(const Graph& graph, const UnfusedBatchNorm& batch_norm);
 
 }  // namespace miniqat::quantize

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "layers/depthwise_conv2d.h"
 #include "layers/elementwise.h"
@@ -175,14 +176,23 @@ class Folder {
   std::vector<Node*> added_;
 };
 
-/// `fresh` gets those whose moving statistics are new. A batch norm that nobody reads, or out of scope, stays spelled
-/// out.
+/// Why a batch norm is not folded into the layer before it; empty if it can be.
+std::string why_not(const FoldingVerdict& verdict, const FoldOptions& options) {
+  const bool is_outside = verdict.layer && !options.scope.has(*verdict.layer);
+  return is_outside ? options.scope.outside() : verdict.text;
+}
+
+/// `fresh` gets those whose moving statistics are new. A batch norm that nobody reads stays spelled out, and so does
+/// one out of scope that cannot be folded.
 std::vector<BatchNormReport> fuse_spelled_out(Graph& graph, const FoldOptions& options,
                                               std::unordered_set<const Node*>& fresh) {
   std::vector<BatchNormReport> skipped;
   std::vector<UnfusedBatchNorm> found = find_unfused_batch_norms(graph);
   for (const UnfusedBatchNorm& norm : found) {
-    if (const std::string why = why_not_fused(graph, norm, options.scope); !why.empty()) {
+    const FoldingVerdict verdict = examine_unfused(graph, norm);
+    const std::string why = why_not(verdict, options);
+    const bool can_stand = verdict.is_read && options.scope.has(*norm.result);
+    if (!why.empty() && !can_stand) {
       skipped.push_back({norm.result->name(), false, "a batch norm in primitive ops: " + why});
       continue;
     }
@@ -199,8 +209,7 @@ void freeze_unfolded(Graph& graph, const FoldOptions& options) {
   if (!options.freeze_bn_delay) return;
   for (Node* node : graph.nodes()) {
     const auto* norm = node->as<layers::BatchNorm>();
-    if (!norm || !norm->is_training || norm->freeze_delay >= 0 || folding_of(*node) ||
-        !in_scope(node->name(), options.scope))
+    if (!norm || !norm->is_training || norm->freeze_delay >= 0 || folding_of(*node) || !options.scope.has(*node))
       continue;
     layers::BatchNormAttributes attributes = *norm;
     attributes.freeze_delay = *options.freeze_bn_delay;
@@ -300,6 +309,8 @@ std::span<const std::string_view> names_of(BnFold) {
   return kNames;
 }
 
+std::string Scope::outside() const { return concat("outside scope ", quote(name)); }
+
 std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& options, bool is_training) {
   std::unordered_set<const Node*> fresh;
   std::vector<BatchNormReport> lines = fuse_spelled_out(graph, options, fresh);
@@ -309,10 +320,10 @@ std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& o
     const std::string name = node->name();
     const bool is_fresh = fresh.contains(node);
     const char* const anew = is_fresh ? "; its moving statistics start anew, at 0 and 1" : "";
-    const FoldingVerdict verdict = examine_batch_norm(graph, *node, options.scope);
-    if (!verdict.foldable) {
+    const FoldingVerdict verdict = examine_batch_norm(graph, *node);
+    if (const std::string why = why_not(verdict, options); !why.empty()) {
       if (is_fresh && !is_training) keep_statistics(graph, *node);
-      lines.push_back({name, verdict.already, concat(verdict.text, anew), is_fresh});
+      lines.push_back({name, verdict.already, concat(why, anew), is_fresh});
       continue;
     }
     Folder folder(graph, *verdict.foldable);
@@ -324,6 +335,13 @@ std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& o
   if (is_training) freeze_unfolded(graph, options);
   for (BatchNormReport& line : lines) describe_remaining(graph, line);
   return lines;
+}
+
+std::vector<FoldedBefore> folded_batch_norms(const Graph& graph) {
+  std::vector<FoldedBefore> found;
+  for (const Node* node : graph.nodes())
+    if (const auto folding = folding_of(*node)) found.push_back({node->name(), *folding});
+  return found;
 }
 
 void unfold_corrections(Graph& graph) {

@@ -28,11 +28,20 @@ enum class BnFold {
 /// "tf", "single" and "late", in this order.
 std::span<const std::string_view> names_of(BnFold);
 
+/// The nodes under this scope; "" for all.
+struct Scope {
+  std::string name = {};
+
+  bool has(const Node& node) const { return in_scope(node.name(), name); }
+  /// The reason that others are left alone.
+  std::string outside() const;
+};
+
 /// As in RewriteOptions (rewrite/rewrite.h).
 struct FoldOptions {
   std::optional<std::int64_t> freeze_bn_delay = {};
   BnFold bn_fold = BnFold::kTf;
-  std::string scope = {};
+  Scope scope = {};
 };
 
 /// What became of a batch norm.
@@ -68,6 +77,14 @@ struct BatchNormReport {
 ///   ctx/mul_fold = weights * gamma / sigma_m, <layer>_Fold, ctx/add_fold by beta - mean_m * gamma / sigma_m.
 /// A name that is taken gets a number.
 std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& options, bool is_training);
+
+/// A batch norm that was folded before, and how.
+struct FoldedBefore {
+  std::string batch_norm;
+  BnFold folding = BnFold::kTf;
+};
+/// Those of a graph that are still there.
+std::vector<FoldedBefore> folded_batch_norms(const Graph& graph);
 
 /// Turns the result of fold_batch_norms for training into its result for evaluation. Late folding gives the same in
 /// both.

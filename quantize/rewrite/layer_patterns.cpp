@@ -4,11 +4,11 @@
 #include <array>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "layers/bias_add.h"
 #include "layers/concat.h"
@@ -22,7 +22,6 @@
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
-#include "quantize/rewrite/integer_readers.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -162,6 +161,62 @@ std::string why_no_match(const Node& layer) {
   return concat("its weights come from ", describe(producer), ", not from a Variable");
 }
 
+bool any_reader(const Node& node, const std::unordered_set<const Node*>& of) {
+  for (int k = 0; k < std::ssize(node.output_specs()); ++k)
+    if (std::ranges::any_of(node.uses(k), [&](const Use& use) { return of.contains(use.node); })) return true;
+  return false;
+}
+
+/// The nodes from which an output is reached.
+std::unordered_set<const Node*> reaching_an_output(const Graph& graph, const std::vector<Node*>& order) {
+  std::unordered_set<const Node*> found;
+  if (graph.outputs().empty()) return {order.begin(), order.end()};
+  for (const Output& output : graph.outputs()) found.insert(output.node);
+  for (auto node = order.rbegin(); node != order.rend(); ++node)
+    if (any_reader(**node, found)) found.insert(*node);
+  return found;
+}
+
+/// The ops of a graph that need the integers of what they read: those in scope that compute with them (layers, and
+/// what gets a range of its own), and those that hand them on to such. Ops from which no output of the graph is reached
+/// do not count; a graph that names no output is all of it reached.
+class IntegerReaders {
+ public:
+  IntegerReaders(const Graph& graph, const Scope& scope) {
+    if (!graph.outputs().empty()) first_output_ = graph.outputs().front();
+    const std::vector<Node*> order = graph.topological_order();
+    const std::unordered_set<const Node*> reaching = reaching_an_output(graph, order);
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      const Node& node = **it;
+      const bool computes = (is_layer(node) || gets_range(node)) && scope.has(node);
+      if (reaching.contains(&node) && (computes || hands_on(node))) readers_.insert(&node);
+    }
+  }
+
+  /// Whether somebody beside `next` needs the integers of what `next` reads of `part`, the op before it: another
+  /// reader, or the graph's first output. A reader behind a quantizer of its own has them.
+  bool needed_beside(const Node& part, const Node& next) const {
+    for (const Output& read : next.inputs()) {
+      if (source_through(read, OpRole::kQuantizer) != part.output()) continue;
+      const auto uses = read.node->uses(read.index);
+      if (read == first_output_ ||
+          std::ranges::any_of(uses, [&](const Use& use) { return use.node != &next && readers_.contains(use.node); }))
+        return true;
+    }
+    return false;
+  }
+
+ private:
+  /// A quantizer behind another one (RewriteOptions::sums_bits) does, any other one is what its readers need.
+  bool hands_on(const Node& node) const {
+    const bool narrows = is_quantizer(node) && is_quantizer(*source_through(node.input(0), OpRole::kKeepsRange).node);
+    return (keeps_range(node) || narrows) && any_reader(node, readers_);
+  }
+
+  Output first_output_;
+  std::unordered_set<const Node*> readers_;
+};
+
 /// Whether a part of the match before its end has readers who need its integers, which a fused result does not have.
 /// What the bypass adds to gets a quantizer anyway; blocks of pixels (SpaceToBatchND) have no place for one.
 bool is_read_inside(const IntegerReaders& readers, const LayerMatch& match) {
@@ -184,7 +239,7 @@ struct Candidate {
   }
 };
 
-std::unordered_map<const Node*, Candidate> best_matches(const Graph& graph, std::string_view scope) {
+std::unordered_map<const Node*, Candidate> best_matches(const Graph& graph, const Scope& scope) {
   const LayerPatterns patterns;
   const GraphMatcher matcher(graph, types_with(OpRole::kQuantizer));
   const IntegerReaders readers(graph, scope);
@@ -230,13 +285,13 @@ std::string LayerMatch::text() const {
 }
 
 LayerSearch find_layers(const Graph& graph, std::string_view scope) {
-  const std::unordered_map<const Node*, Candidate> best = best_matches(graph, scope);
-  LayerSearch search;
+  LayerSearch search{.scope = {std::string(scope)}};
+  const std::unordered_map<const Node*, Candidate> best = best_matches(graph, search.scope);
   for (Node* node : graph.topological_order()) {
     if (!is_layer(*node)) continue;
     const auto found = best.find(node);
-    if (!in_scope(node->name(), scope))
-      search.skips.push_back({node, concat("outside scope ", quote(scope))});
+    if (!search.scope.has(*node))
+      search.skips.push_back({node, search.scope.outside()});
     else if (found == best.end())
       search.skips.push_back({node, why_no_match(*node)});
     else if (const std::vector<const Node*> way = way_to_statistics(*node); !way.empty())

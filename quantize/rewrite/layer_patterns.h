@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "quantize/fold/fold_pass.h"
 
 namespace miniqat::quantize {
 
@@ -55,7 +56,7 @@ struct LayerMatch {
 
 struct LayerSkip {
   Node* layer = nullptr;
-  std::string reason;
+  std::string reason = {};
   /// From the layer to the BatchNorm, where it only feeds the batch statistics of its folded twin: nothing to quantize.
   std::vector<const Node*> for_statistics = {};
   /// It is no part of the network (unused_nodes): nothing of it is quantized, and nobody misses that.
@@ -64,15 +65,16 @@ struct LayerSkip {
   bool is_for_statistics() const { return !for_statistics.empty(); }
 };
 
-/// Both in topological order; every layer of the graph is in one of them.
 struct LayerSearch {
-  std::vector<LayerMatch> matches;
-  std::vector<LayerSkip> skips;
+  /// Both in topological order; every layer of the graph is in one of them.
+  std::vector<LayerMatch> matches = {};
+  std::vector<LayerSkip> skips = {};
+  Scope scope = {};
 };
 
 /// Finds the layers under `scope` ("" for all) whose weights come from a Variable: directly, through Identity, through
 /// Concat of Variables, or as their product with one or two things (a folded weight). A layer with several matches
-/// takes the largest of which no part before the end has other readers who need its integers (integer_readers.h); among
+/// takes the largest of which no part before the end has other readers who need its integers; among
 /// equals the one with a post-activation bypass, then the one with an activation. If there is none, the largest of all.
 /// Two layers may share what follows (both operands of a residual Add, say). Quantizers are looked through. Skipped:
 /// layers without such weights, outside the scope, or kept for the statistics of a batch norm that was folded into

@@ -7,6 +7,9 @@
 namespace miniqat::quantize {
 namespace {
 
+/// The setting that layer_bits come from.
+constexpr const char* kOfLayer = "bits_config";
+
 /// Nodes that some layer reads, directly or through others.
 std::unordered_set<const Node*> before_layers(const std::vector<Node*>& order) {
   std::unordered_set<const Node*> found;
@@ -34,7 +37,7 @@ void LayerSettings::ask_of_weights(const RewriteOptions& options, const LayerBit
     weights.of_bits = "ends_bits";
   } else if (layer.weight_bits) {
     width = *layer.weight_bits;
-    weights.of_bits = "bits_config";
+    weights.of_bits = kOfLayer;
   }
   const RangeKind range = weight_range(layer.ranges.value_or(options.ranges), width);
   const bool learned = traits_of(range).learned;
@@ -47,10 +50,14 @@ void LayerSettings::ask_of_weights(const RewriteOptions& options, const LayerBit
                         .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
                         .per_channel = layer.per_channel.value_or(options.per_channel),
                         .range = range,
-                        .ema_decay = layer.ema_decay.value_or(options.ema_decay)};
-  of_symmetric_weights = all_symmetric           ? "symmetric"
-                         : learned && !symmetric ? "asymmetric_weights"
-                                                 : "symmetric_weights";
+                        .ema_decay = layer.ema_decay.value_or(options.ema_decay),
+                        .delay = options.quant_delay};
+  weights.of_symmetry = layer.symmetric || layer.symmetric_weights || layer.ranges ? kOfLayer
+                        : all_symmetric                                            ? "symmetric"
+                        : learned && !symmetric                                    ? "asymmetric_weights"
+                                                                                   : "symmetric_weights";
+  weights.of_range = layer.ranges ? kOfLayer : "ranges";
+  weights.of_channels = layer.per_channel ? kOfLayer : "per_channel";
 }
 
 void LayerSettings::ask_of_output(const RewriteOptions& options, const LayerBits& layer, LayerPlace place) {
@@ -59,7 +66,7 @@ void LayerSettings::ask_of_output(const RewriteOptions& options, const LayerBits
   const bool has_flag = place.is_last && (options.logits_bits || options.ends_bits);
   if (layer.activation_bits && !has_flag) {
     width = *layer.activation_bits;
-    output.of_bits = "bits_config";
+    output.of_bits = kOfLayer;
   } else if (const std::optional<int> logits = place.is_last ? options.logits_width() : std::nullopt) {
     width = *logits;
     output.of_bits = options.logits_bits ? "logits_bits" : options.ends_bits ? "ends_bits" : "ranges";
@@ -72,11 +79,17 @@ void LayerSettings::ask_of_output(const RewriteOptions& options, const LayerBits
                                .symmetric = layer.symmetric.value_or(options.symmetric),
                                .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
                                .range = activation_range(layer.ranges.value_or(options.ranges), bits),
-                               .ema_decay = layer.ema_decay.value_or(options.ema_decay)};
+                               .ema_decay = layer.ema_decay.value_or(options.ema_decay),
+                               .delay = options.quant_delay};
   };
   output.attributes = activation(width);
-  sums =
-      widens_sums ? QuantizerSettings{activation(*sums_bits), layer.sums_bits ? "bits_config" : "sums_bits"} : output;
+  output.of_symmetry = layer.symmetric ? kOfLayer : "symmetric";
+  output.of_range = layer.ranges ? kOfLayer : "ranges";
+  output.of_decay = layer.ema_decay ? kOfLayer : "ema_decay";
+  sums = output;
+  if (!widens_sums) return;
+  sums.attributes = activation(*sums_bits);
+  sums.of_bits = layer.sums_bits ? kOfLayer : "sums_bits";
 }
 
 RangeKind RewriteOptions::weight_range() const { return LayerSettings(*this).weights.attributes.range; }

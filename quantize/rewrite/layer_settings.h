@@ -4,17 +4,21 @@
 #include <vector>
 
 #include "quantize/fake_quant.h"
-#include "quantize/rewrite/layer_bits_index.h"
+#include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::quantize {
 
-/// The attributes that a rewrite gives a quantizer, and the setting that decided about its bits. The attributes lack
-/// what all quantizers of a rewrite share: delay and is_training.
+/// The attributes that a rewrite gives a quantizer while it trains, and the settings that decided about them, for
+/// conflicts: names as in RewriteOptions, "bits_config" for layer_bits.
 struct QuantizerSettings {
   FakeQuantAttributes attributes;
   const char* of_bits = "";
+  const char* of_symmetry = "";
+  const char* of_range = "";
+  const char* of_channels = "";
+  const char* of_decay = "";
 };
 
 /// The place of a layer; see LayerSettingsIndex.
@@ -39,8 +43,6 @@ class LayerSettings {
   /// Before the bits of activations come in where there are none.
   std::optional<std::int64_t> sums_bits;
   const LayerBits* bits = nullptr;
-  /// Which setting decides about the symmetry of weights.
-  const char* of_symmetric_weights = "";
 
  private:
   void ask_of_weights(const RewriteOptions& options, const LayerBits& layer, LayerPlace place);
@@ -65,6 +67,9 @@ class LayerSettingsIndex {
   LayerSettingsIndex(const Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options);
 
   LayerSettings of(const LayerMatch& match) const;
+  /// Without the ends of a network, whose settings are no pattern's.
+  LayerSettings by_pattern(const LayerBits* bits) const { return LayerSettings(options_, bits); }
+  const LayerBitsIndex& patterns() const { return bits_; }
 
  private:
   const RewriteOptions& options_;

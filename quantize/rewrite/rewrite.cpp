@@ -1,24 +1,22 @@
 #include "quantize/rewrite/rewrite.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <memory>
+#include <iterator>
+#include <span>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/graph/graph_rollback.h"
-#include "core/graph/op_queries.h"
 #include "core/graph/reach.h"
 #include "core/text/exact.h"
 #include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/fold_pass.h"
-#include "quantize/fold/folded_layer.h"
-#include "quantize/rewrite/insert_fake_quant.h"
-#include "quantize/rewrite/layer_bits_notes.h"
-#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/decide.h"
 #include "quantize/rewrite/rewrite_conflicts.h"
 #include "quantize/rewrite/rewrite_report.h"
 
@@ -60,111 +58,72 @@ void skip_unused(const Graph& graph, LayerSearch& layers) {
   });
 }
 
-bool no_layer_is_in(std::string_view scope, const std::vector<LayerSkip>& skips, const Verdicts& verdicts) {
-  return verdicts.layers.empty() &&
-         std::ranges::none_of(skips, [&](const LayerSkip& skip) { return in_scope(skip.layer->name(), scope); });
-}
-
-std::string remark_on_sums(const Verdicts& verdicts, const RewriteOptions& options) {
-  if (!options.sums_bits) return "";
-  if (verdicts.sums.empty()) return "`sums_bits` has no effect: there is no residual sum";
-  if (options.widens_sums() || !options.layer_bits.empty()) return "";
-  return concat("`sums_bits` has no effect: all activations have ", *options.sums_bits, " bits");
-}
-
-/// Options without effect on batch norms.
-std::vector<std::string> remarks_on_folding(const std::vector<BatchNormReport>& batch_norms,
-                                            const RewriteOptions& options, bool is_training) {
-  std::vector<std::string> remarks;
-  if (options.freeze_bn_delay && is_training && std::ranges::none_of(batch_norms, &BatchNormReport::freezes)) {
-    const bool trains = std::ranges::any_of(batch_norms, &BatchNormReport::trains);
-    remarks.emplace_back(trains ? "`freeze_bn_delay` has no effect on batch norms that were folded before"
-                                : "`freeze_bn_delay` has no effect: no batch norm trains here");
+/// Returns the names of the quantizers that were inserted. A name that is taken gets a number.
+std::vector<std::string> apply(Graph& graph, Decisions& decisions) {
+  std::vector<std::string> inserted;
+  const auto is_taken = [&](const std::string& name) {
+    return graph.find(name) || graph.find(name + "/min") || graph.find(name + "/max");
+  };
+  // No smaller number is free.
+  std::unordered_map<std::string, int> next_number;
+  const auto free_name = [&](const std::string& name) {
+    std::string candidate = name;
+    while (is_taken(candidate)) candidate = concat(name, "_", ++next_number[name]);
+    return candidate;
+  };
+  const auto taken_by = [](const Use& use) { return use.node->input(use.input); };
+  for (QuantizerRow& row : decisions.quantizers) {
+    if (!row.node) {
+      const Output tensor = row.takes_all ? row.tensor : taken_by(row.readers.front());
+      inserted.push_back(free_name(row.name));
+      row.node = fake_quant(graph, inserted.back(), tensor, row.attributes, row.initial, row.channel_axes).node;
+      if (row.takes_all) graph.reroute(tensor, row.node->output());
+    }
+    for (auto first = row.readers.begin(); first != row.readers.end();) {
+      const Output from = taken_by(*first);
+      const auto last = std::find_if(first, row.readers.end(), [&](const Use& use) { return taken_by(use) != from; });
+      graph.reroute(from, row.node->output(), std::span(first, last));
+      first = last;
+    }
   }
-  const bool folds_so = std::ranges::count(batch_norms, std::optional(options.bn_fold), &BatchNormReport::folding) > 0;
-  if (options.bn_fold == BnFold::kSingle && is_training && !folds_so)
-    remarks.emplace_back("`bn_fold` single has no effect: there is no batch norm to fold for training");
-  if (options.bn_fold == BnFold::kLate && !folds_so)
-    remarks.emplace_back("`bn_fold` late has no effect: there is no batch norm to fold");
-  return remarks;
+  return inserted;
 }
 
-/// Options without effect.
-std::vector<std::string> remarks_on(const std::vector<BatchNormReport>& batch_norms,
-                                    const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
-                                    const RewriteOptions& options, bool is_training) {
-  std::vector<std::string> remarks = remarks_on_folding(batch_norms, options, is_training);
-  if (options.float_pools && verdicts.float_pools == 0)
-    remarks.emplace_back("`float_pools` has no effect: there is no AvgPool, Mean or Concat");
-  if (std::string remark = remark_on_sums(verdicts, options); !remark.empty()) remarks.push_back(std::move(remark));
-  if (no_layer_is_in(options.scope, skips, verdicts) && !skips.empty())
-    remarks.emplace_back(concat("no layer is in scope ", quote(options.scope)));
-  for (std::string& note : notes_on_layer_bits(skips, verdicts, options)) remarks.push_back(std::move(note));
-  return remarks;
-}
-
-std::vector<std::string> warnings_about(const RewriteOptions& options, const std::vector<BatchNormReport>& batch_norms,
-                                        bool is_training) {
-  std::vector<std::string> warnings;
-  if (is_training && options.freeze_bn_delay && *options.freeze_bn_delay < options.quant_delay)
-    warnings.push_back(
-        concat("batch norm freezes at step ", *options.freeze_bn_delay, ", before quantization begins at step ",
-               options.quant_delay,
-               ": its statistics will be those of the float network, and never follow the quantized one"));
-  const auto fresh = std::ranges::count(batch_norms, true, &BatchNormReport::fresh_statistics);
-  if (fresh > 0)
-    warnings.push_back(concat(fresh, fresh == 1 ? " batch norm" : " batch norms",
-                              " in primitive ops had no moving statistics; ",
-                              is_training ? "train a few hundred steps before you evaluate"
-                                          : "evaluation needs those of a training run of the rewritten graph"));
-  return warnings;
-}
-
-void require_quantized(const Graph& graph, const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
-                       const RewriteOptions& options, const RewriteReport& report) {
-  if (!options.scope.empty() && no_layer_is_in(options.scope, skips, verdicts))
-    fail("`strict`: no layer is in scope ", quote(options.scope));
+void require_quantized(const Graph& graph, const Decisions& decisions, const RewriteReport& report) {
+  if (!decisions.missed_scope.empty()) fail("`strict`: ", decisions.missed_scope);
   std::string refused;
-  for (const std::string& edge : unquantized_edges(graph, skips, verdicts, options, report))
+  for (const std::string& edge : unquantized_edges(graph, decisions, report))
     refused += (refused.empty() ? "" : "; ") + edge;
   if (!refused.empty()) fail("`strict`: left float: ", refused);
-}
-
-/// A batch norm has a factor for each channel, which takes a scale for each.
-void require_channel_scales(const Verdicts& verdicts, const RewriteOptions& options) {
-  if (options.bn_fold != BnFold::kLate) return;
-  for (const LayerVerdict& layer : verdicts.layers)
-    if (const Node* bias = layer.match->bias;
-        bias && is_folded_late(*bias) && !layer.settings.weights.attributes.per_channel)
-      fail(describe(*layer.match->layer), " has one range for all channels (bits_config), but ", describe(*bias),
-           ", which is folded late, needs one for each");
 }
 
 RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
   options.check();
   if (is_training) require_observing(graph);
   GraphRollback rollback(graph);
+  // Find.
   const std::string still = is_training ? note_on_still_batch_norms(graph) : "";
-  const DoneBefore before(graph);
+  const std::vector<FoldedBefore> before = folded_batch_norms(graph);
   if (!is_training) turn_to_evaluation(graph);
   std::vector<BatchNormReport> batch_norms = fold_batch_norms(graph, options.folding(), is_training);
   LayerSearch layers = find_layers(graph, options.scope);
   skip_unused(graph, layers);
-  const Verdicts verdicts = insert_fake_quants(graph, layers.matches, options, is_training);
-  require_channel_scales(verdicts, options);
+
+  Decisions decisions = decide(graph, std::move(layers), batch_norms, options, is_training);
+  std::vector<std::string> inserted = apply(graph, decisions);
   graph.verify();
 
-  RewriteReport report = report_rewrite(graph, layers, verdicts, options);
-  report.conflicts = before.conflicts(graph, verdicts, options, is_training);
-  report.warnings = warnings_about(options, batch_norms, is_training);
-  describe_unfolded(graph, verdicts, batch_norms);
+  // Explain.
+  RewriteReport report = report_rewrite(graph, decisions);
+  report.inserted = std::move(inserted);
+  report.conflicts = conflicts_with(before, graph, decisions, report.inserted);
+  report.warnings = std::move(decisions.warnings);
+  describe_unfolded(graph, decisions, batch_norms);
   report.batch_norms = std::move(batch_norms);
-  if (std::string note = note_on_float_edges(graph, report); !note.empty()) report.remarks.push_back(std::move(note));
-  if (std::string note = note_on_unused_layers(graph); !note.empty()) report.remarks.push_back(std::move(note));
-  if (!still.empty()) report.remarks.push_back(still);
-  for (std::string& remark : remarks_on(report.batch_norms, layers.skips, verdicts, options, is_training))
-    report.remarks.push_back(std::move(remark));
-  if (options.strict) require_quantized(graph, layers.skips, verdicts, options, report);
+  for (std::string note : {note_on_float_edges(graph, report), note_on_unused_layers(graph), still})
+    if (!note.empty()) report.remarks.push_back(std::move(note));
+  std::ranges::move(decisions.remarks, std::back_inserter(report.remarks));
+  if (options.strict) require_quantized(graph, decisions, report);
   rollback.commit();
   return report;
 }

@@ -71,7 +71,7 @@ struct RewriteOptions {
   bool widens_sums() const;
   /// Of the logits, where it is not activation_bits.
   std::optional<int> logits_width() const;
-  FoldOptions folding() const { return {.freeze_bn_delay = freeze_bn_delay, .bn_fold = bn_fold, .scope = scope}; }
+  FoldOptions folding() const { return {.freeze_bn_delay = freeze_bn_delay, .bn_fold = bn_fold, .scope = {scope}}; }
 
   /// Throws Error naming the option that is out of range, or the pattern of layer_bits that asks for asymmetric weights
   /// where all ranges are symmetric.
@@ -162,7 +162,7 @@ struct RewriteReport {
 void require_observing(const Graph& graph, const std::string& source = {});
 
 /// Rewrites `graph` in place for training with simulated quantization, in the manner of tf.contrib.quantize's function
-/// of that name: folds batch norms (fold/fold_pass.h), then inserts quantizers (insert_fake_quant.h). Works on
+/// of that name: folds batch norms (fold/fold_pass.h), then inserts quantizers (decide.h). Works on
 /// structure, never on names. Idempotent: a second call inserts nothing. Ends in Graph::verify(). Throws Error for
 /// options out of range, what require_observing() throws and, with `strict`, for a scope without a layer and for layers
 /// with an unquantized edge (naming each); the graph is then unchanged.

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/text/json.h"
-#include "quantize/rewrite/layer_bits_index.h"
 #include "tests/fuzz/readers/reader.h"
 
 namespace miniqat::fuzz::layer_bits_reader {

@@ -9,7 +9,6 @@
 
 #include "core/random.h"
 #include "core/text/json.h"
-#include "quantize/rewrite/layer_bits_index.h"
 #include "quantize/rewrite/layer_settings.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
@@ -277,6 +276,25 @@ TEST(LayerBits, SymmetryForALayer) {
   EXPECT_EQ(symmetry("neither"), std::pair(false, false));
   EXPECT_EQ(symmetry("output_no"), std::pair(true, false)) << "of the weights it says nothing";
   EXPECT_EQ(symmetry("other"), std::pair(true, false));
+}
+
+TEST(PatternOfLayer, FitsOnlyItsLayer) {
+  EXPECT_EQ(pattern_of_layer("conv1/Conv2D"), "conv1/Conv2D");
+  EXPECT_EQ(pattern_of_layer("conv1/Conv2D_Fold"), "conv1/Conv2D");
+  EXPECT_EQ(unfolded_name("conv1/Conv2D_Fold"), "conv1/Conv2D");
+  EXPECT_EQ(pattern_of_layer("a[1]*?\\/Conv2D"), "a\\[1]\\*\\?\\\\/Conv2D");
+  for (const std::string name : {"conv1/Conv2D_Fold", "a[1]/Conv2D", "a*/b", "a\\b", "a?"}) {
+    EXPECT_TRUE(matches_layer(pattern_of_layer(name), name)) << name;
+    EXPECT_EQ(
+        layer_bits_from_json(
+            layer_bits_to_json(std::vector<LayerBits>{{.pattern = pattern_of_layer(name), .weight_bits = 4}}).dump(),
+            "bits")
+            .at(0)
+            .pattern,
+        pattern_of_layer(name));
+  }
+  EXPECT_FALSE(matches_layer(pattern_of_layer("a*"), "ab"));
+  EXPECT_FALSE(matches_layer(pattern_of_layer("a[1]"), "a1"));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "layers/layers.h"
 #include "quantize/op_roles.h"
 #include "quantize/quantize.h"
-#include "quantize/rewrite/insert_fake_quant.h"
+#include "quantize/rewrite/decide.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "tests/quantize/rewrite/random_rewrite.h"
 

@@ -1,6 +1,6 @@
 // Bits by layer from the options to the quantizers, and what the report says of them.
 
-#include "quantize/rewrite/layer_bits_notes.h"
+#include "quantize/rewrite/remarks.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "core/graph/graph_json.h"
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize::layer_bits_notes_test {
+namespace miniqat::quantize::remarks_test {
 namespace {
 
 using testing::Names;
@@ -241,4 +241,4 @@ TEST(LayerBitsInReport, ASharedOutputFollowsTheFirstLayer) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize::layer_bits_notes_test
+}  // namespace miniqat::quantize::remarks_test

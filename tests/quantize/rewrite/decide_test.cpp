@@ -1,0 +1,87 @@
+#include "quantize/rewrite/decide.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/error.h"
+#include "core/graph/graph_json.h"
+#include "tests/quantize/toy_graph.h"
+
+namespace miniqat::quantize::decide_test {
+namespace {
+
+using testing::Names;
+using testing::ToyGraph;
+
+Decisions decided(const Graph& graph, const RewriteOptions& options = {}) {
+  return decide(graph, find_layers(graph, options.scope), {}, options, true);
+}
+
+/// A residual block behind a layer, a product that a Relu follows, and an op that stays float.
+ToyGraph net() {
+  ToyGraph toy;
+  const Output x = toy.conv_relu("in", toy.images());
+  const Output sum = layers::add(toy.graph, "block/Add", toy.conv_bias("block/conv", x), x);
+  const Output product = layers::mul(toy.graph, "Mul", layers::relu(toy.graph, "block/Relu", sum), x);
+  layers::softmax(toy.graph, "Softmax", layers::relu(toy.graph, "Relu", product));
+  layers::square(toy.graph, "Square", toy.graph.output_at("Softmax"));
+  return toy;
+}
+
+/// "tensor -> quantizer", and the bits that it asks for.
+Names rows_of(const Decisions& decisions) {
+  Names rows;
+  for (const QuantizerRow& row : decisions.quantizers)
+    rows.push_back(concat(row.tensor.name(), " -> ", row.name, " ", row.attributes.bits));
+  return rows;
+}
+
+TEST(Decide, TheTableHasEveryQuantizerOrTheReasonForNone) {
+  layers::register_ops();
+  register_ops();
+  const ToyGraph toy = net();
+  const std::string before = graph_to_json(toy.graph);
+  const Decisions decisions = decided(toy.graph, {.weight_bits = 3, .activation_bits = 4, .sums_bits = 8});
+  EXPECT_EQ(rows_of(decisions),
+            (Names{"in/weights -> in/weights_quant 3", "in/Relu -> in/act_quant 8", "in/Relu -> in/edge_quant 4",
+                   "block/conv/weights -> block/conv/weights_quant 3", "block/conv/BiasAdd -> block/conv/conv_quant 8",
+                   "block/Relu -> block/act_quant 8", "Relu -> Relu/activation_Relu_quant 4"}));
+  std::map<std::string, std::string> left;
+  for (const auto& [node, reason] : decisions.left_float) left[node->name()] = reason.reason;
+  EXPECT_EQ(left.at("Mul"), "left to Relu, which follows");
+  EXPECT_EQ(left.at("in/BiasAdd"), "none of its inputs is quantized");
+  EXPECT_EQ(graph_to_json(toy.graph), before) << "deciding changes nothing";
+}
+
+TEST(Decide, EdgesThatMove) {
+  const ToyGraph toy = net();
+  const Decisions decisions = decided(toy.graph, {.activation_bits = 4, .sums_bits = 8});
+  const QuantizerRow &weights = decisions.quantizers[0], &sum = decisions.quantizers[1],
+                     &narrow = decisions.quantizers[2];
+  EXPECT_FALSE(weights.takes_all);
+  EXPECT_EQ(weights.readers, (std::vector<Use>{{&toy.graph.at("in/Conv2D"), 1}}));
+  EXPECT_TRUE(sum.takes_all);
+  EXPECT_EQ(narrow.readers, (std::vector<Use>{{&toy.graph.at("block/conv/Conv2D"), 0}}));
+}
+
+TEST(Decide, AQuantizerThatIsThereGetsMoreReaders) {
+  ToyGraph toy;
+  const Output weights = toy.filter("weights");
+  const Output mine = fake_quant(toy.graph, "mine", weights, {.bits = 5});
+  toy.conv("b", toy.conv("a", toy.images(), mine), weights);
+  const Decisions decisions = decided(toy.graph);
+  EXPECT_EQ(rows_of(decisions), (Names{"weights -> mine 5", "a/Conv2D -> a/act_quant 8", "b/Conv2D -> b/act_quant 8"}));
+  EXPECT_EQ(decisions.quantizers[0].node, mine.node);
+  EXPECT_EQ(decisions.quantizers[0].readers, (std::vector<Use>{{&toy.graph.at("b/Conv2D"), 1}}));
+}
+
+TEST(Decide, AScopeWithoutLayersIsNamed) {
+  const ToyGraph toy = net();
+  EXPECT_EQ(decided(toy.graph).missed_scope, "");
+  EXPECT_EQ(decided(toy.graph, {.scope = "block"}).missed_scope, "");
+  EXPECT_EQ(decided(toy.graph, {.scope = "blocks"}).missed_scope, "no layer is in scope \"blocks\"");
+}
+
+}  // namespace
+}  // namespace miniqat::quantize::decide_test
