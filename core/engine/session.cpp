@@ -97,7 +97,7 @@ PlanRequest Session::plan_request(const RunRequest& request) const {
 }
 
 Plan& Session::plan_for(const PlanRequest& request) {
-  std::unique_ptr<Plan>& plan = plans_[plan_key(graph_, request)];
+  std::unique_ptr<Plan>& plan = plans_[plan_key(delays_, request)];
   if (!plan) {
     plan = compile_plan(graph_, request);
     bind_variables(*plan);

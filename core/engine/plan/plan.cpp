@@ -241,14 +241,14 @@ std::int64_t Delays::passed(std::int64_t quantization_step) const {
   return std::ranges::upper_bound(steps_, quantization_step) - steps_.begin();
 }
 
-std::string plan_key(const Graph& graph, const PlanRequest& request) {
+std::string plan_key(const Delays& delays, const PlanRequest& request) {
   std::string text = request.training ? "training" : "inference";
   if (request.slice) text += ",slice";
   for (const Output& fetch : request.fetches) text += " " + fetch.name();
   // No node's name holds a comma, so that nothing here can be taken for a fetch.
   if (request.gradients_of) text += ",d " + request.gradients_of->name();
   for (const Output& target : request.gradient_targets) text += ",/ " + target.name();
-  return text + concat(",after ", Delays(graph).passed(request.quantization_step), " delays");
+  return text + concat(",after ", delays.passed(request.quantization_step), " delays");
 }
 
 }  // namespace miniqat

@@ -103,7 +103,8 @@ struct Plan {
 /// a slice, an op that updates variables and is no ObservesBatch.
 std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& request);
 
-/// Equal for requests that may share a plan, as long as the graph's revision stays.
-std::string plan_key(const Graph& graph, const PlanRequest& request);
+/// Equal for requests that may share a plan, as long as the graph's revision stays. `delays`: of the graph; finding
+/// them takes a way through all its nodes, every run a key.
+std::string plan_key(const Delays& delays, const PlanRequest& request);
 
 }  // namespace miniqat
