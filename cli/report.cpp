@@ -7,7 +7,6 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/skip_broken.h"
-#include "cli/interrupt.h"
 #include "core/files.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
@@ -26,13 +25,10 @@ struct ReportArguments {
   std::string out;
 };
 
+/// A signal ends it at once: there is nothing to lose.
 Report gather(const ReportRequest& request) {
-  const InterruptGuard interrupts;
   ProgressLine line(stderr);
-  return gather_report(request, [&](const std::string& doing) {
-    InterruptGuard::check();
-    line.show(printable(doing));
-  });
+  return gather_report(request, [&](const std::string& doing) { line.show(printable(doing)); });
 }
 
 void write_report(const ReportArguments& arguments) {

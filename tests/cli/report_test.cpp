@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/concat.h"
 #include "core/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
@@ -202,6 +203,45 @@ TEST_F(ReportTest, SaysWhatIsMissing) {
   std::filesystem::copy_file(path("other/checkpoint.safetensors"), path("run/checkpoint.safetensors"),
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_FALSE(report({"run", "--data-dir", "moved"})["runs"][0]["verification_is_current"]);
+}
+
+/// A graph of `layers` layers of ten numbers, for the digits.
+std::string deep_classifier(int layers) {
+  Json nodes = {{{"name", "images"}, {"op", "Placeholder"}, {"attrs", {{"shape", {50, 8, 8, 1}}}}},
+                {{"name", "flat"}, {"op", "Reshape"}, {"inputs", {"images"}}, {"attrs", {{"shape", {-1, 64}}}}}};
+  std::string x = "flat";
+  for (int i = 0; i < layers; ++i) {
+    const std::string name = concat("fc", i);
+    nodes.push_back({{"name", name + "/weights"},
+                     {"op", "Variable"},
+                     {"attrs", {{"shape", {i == 0 ? 64 : 10, 10}}, {"initializer", {{"type", "glorot_uniform"}}}}}});
+    nodes.push_back({{"name", name + "/MatMul"}, {"op", "MatMul"}, {"inputs", {x, name + "/weights"}}});
+    x = name + "/MatMul";
+  }
+  return Json{{"format", "miniqat.graph"}, {"version", 1}, {"nodes", nodes}, {"outputs", {x}}}.dump();
+}
+
+/// Layers times pictures stay below half a million, and every figure says of how many pictures it is.
+TEST_F(ReportTest, ANetworkOfVeryManyLayersAnswersTheFirstPictures) {
+  place_.write("deep.json", deep_classifier(400));
+  write_tiny_digits(place_, "many", 32, 1300);
+  expect_success(train("run", {"--model", "deep.json", "--data-dir", "many", "--batch-size", "4", "--steps", "2"}));
+  const Json run = report({"run"})["runs"][0];
+  EXPECT_EQ(run["part_examples"], 1300);
+  EXPECT_NE(run["notes"].dump().find("400 layers: for this page it has answered the first 1250 of 1300 test pictures"),
+            std::string::npos)
+      << run["notes"];
+  ASSERT_EQ(run["answers"].size(), 3u);
+  expect_equal_to_eval(named(run["answers"], "trained"), {"run", "--examples", "1250"});
+  expect_equal_to_eval(named(run["answers"], "integers"), {"run", "--integer", "--examples", "1250"});
+  const Json &own = named(run["results"], "trained"), &integers = named(run["results"], "integers");
+  EXPECT_EQ(own["test_accuracy"], json_of(path("run/summary.json"))["test_accuracy"]);
+  EXPECT_EQ(own["first_examples"], nullptr);
+  EXPECT_EQ(integers["test_accuracy"], named(run["answers"], "integers")["accuracy"]);
+  EXPECT_EQ(integers["first_examples"], 1250);
+  const Json all = report({"run", "--examples", "1300"})["runs"][0];
+  EXPECT_EQ(all["answers"][0]["examples"], 1300);
+  EXPECT_EQ(named(all["results"], "integers")["first_examples"], nullptr);
 }
 
 TEST_F(ReportTest, RefusesWhatItCannotRead) {

@@ -25,7 +25,7 @@ struct ReportRequest {
   std::string sensitivity = {};
   /// Lost pictures to show, of each run.
   std::int64_t pictures = 12;
-  /// Pictures for the figures of layers.
+  /// Pictures for the figures of layers, and the fewest that the networks answer.
   std::int64_t examples = 256;
   /// 0: default_thread_count().
   int threads = 0;
@@ -42,6 +42,8 @@ struct ResultRow {
   std::optional<NetworkCost> cost = {};
   /// That its training or calibration took.
   std::optional<double> seconds = {};
+  /// The accuracy is one of so many pictures, the first of the part that the page evaluates; none: of all.
+  std::optional<std::int64_t> first_examples = {};
   /// The network that the run holds.
   bool is_run = false;
 };
@@ -77,6 +79,8 @@ struct RunReport {
   GraphDrawing before = {}, after = {};
   /// "test", or "validation" of an unfinished run with such a part: nobody shall choose by the test pictures.
   std::string part = {};
+  /// Its pictures. Networks of very many layers answer the first of them only (AnswersOf, `examples`).
+  std::int64_t part_examples = 0;
   std::vector<std::string> class_names = {};
   /// In float, simulated, as integers: those there are.
   std::vector<AnswersOf> answers = {};

@@ -23,6 +23,7 @@ Json to_json(const ResultRow& row) {
   json["parameter_bytes"] = row.cost ? Json(row.cost->parameter_bytes) : Json(nullptr);
   json["bit_operations"] = row.cost ? Json(row.cost->bit_operations) : Json(nullptr);
   json["seconds"] = field_to_json(row.seconds);
+  json["first_examples"] = field_to_json(row.first_examples);
   return json;
 }
 
@@ -111,7 +112,7 @@ Json to_json(const Comparison& comparison) {
 Json to_json(const RunReport& run) {
   Json json = {{"name", run.name},     {"path", run.path},       {"listed", run.listed}, {"command", run.command},
                {"config", run.config}, {"summary", run.summary}, {"notes", run.notes},   {"results", Json::array()}};
-  json["verify_command"] = concat("miniqat verify ", shell_quoted(run.path));
+  json["verify_command"] = concat("miniqat verify ", shell_path(run.path));
   json["skipped_files"] = run.skipped_files;
   json["machine"] = run.machine;
   for (const ResultRow& row : run.results) json["results"].push_back(to_json(row));
@@ -120,6 +121,7 @@ Json to_json(const RunReport& run) {
   json["layers"] = layers_to_json(run.layers);
   json["graphs"] = {{"before", to_json(run.before)}, {"after", to_json(run.after)}};
   json["part"] = run.part;
+  json["part_examples"] = run.part_examples;
   json["class_names"] = run.class_names;
   json["float_run"] = run.float_run;
   json["answers"] = Json::array();

@@ -86,6 +86,17 @@ void add_calibration_before(const RunDirectory& directory, const RunCosts& costs
   row.seconds = number(summary, "seconds");
 }
 
+/// A recorded accuracy, which is of all pictures, stays where these are fewer.
+void take_answers(const RunReport& run, const Evaluation& evaluation, ResultRow& row) {
+  const bool is_validation = run.part == "validation", is_part = evaluation.examples < run.part_examples;
+  std::optional<double>& accuracy = is_validation ? row.validation_accuracy : row.test_accuracy;
+  if (is_part && accuracy) return;
+  accuracy = evaluation.accuracy();
+  (is_validation ? row.validation_loss : row.test_loss) = evaluation.loss;
+  (is_validation ? row.validation_balanced_accuracy : row.test_balanced_accuracy) = evaluation.balanced_accuracy;
+  if (is_part) row.first_examples = evaluation.examples;
+}
+
 }  // namespace
 
 std::string own_stage(const RunDirectory& directory, const RunReport& run) {
@@ -112,10 +123,7 @@ std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunRepor
     take_accuracies(run.summary, rows.at("float"), "float_");
   for (const AnswersOf& one : run.answers) {
     ResultRow& row = rows.at(one.name);
-    (run.part == "validation" ? row.validation_accuracy : row.test_accuracy) = one.answers.evaluation.accuracy();
-    (run.part == "validation" ? row.validation_loss : row.test_loss) = one.answers.evaluation.loss;
-    (run.part == "validation" ? row.validation_balanced_accuracy : row.test_balanced_accuracy) =
-        one.answers.evaluation.balanced_accuracy;
+    take_answers(run, one.answers.evaluation, row);
     if (one.name == "integers") row.cost = costs.own;
     if (one.name == "float" && !row.cost) row.cost = costs.in_float;
     if (one.name == "float" && !run.float_run.empty())

@@ -15,7 +15,7 @@ struct RunCosts {
 };
 
 /// The networks of the run: those of the table that `quantize` left, and those that were measured for the report, whose
-/// numbers count.
+/// numbers count if they are of all pictures.
 std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunReport& run, const RunCosts& costs);
 
 }  // namespace miniqat::training

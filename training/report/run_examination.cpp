@@ -1,5 +1,6 @@
 #include "training/report/run_examination.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -9,6 +10,8 @@
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/text/counted.h"
+#include "datasets/class_counts.h"
+#include "quantize/op_roles.h"
 #include "quantize/quantization.h"
 #include "training/evaluate/class_scores.h"
 #include "training/evaluate/integer_evaluator.h"
@@ -154,6 +157,7 @@ class RunExamination {
     data_ = std::make_unique<datasets::Splits>(load_data(*source_, request_.dataset, request_.data_dir));
     for (const std::string& note : data_->remarks().notes) add_note(note);
     report_.part = source_->note.empty() || !data_->validation ? "test" : "validation";
+    report_.part_examples = pictures().size();
     for (int i = 0; i < pictures().classes; ++i) report_.class_names.push_back(pictures().class_name(i));
   }
 
@@ -182,14 +186,14 @@ class RunExamination {
   OnLogits listener(NetworkAnswers& answers, const std::string& name) const {
     constexpr std::int64_t kOften = 500;
     return [this, &answers, name](std::int64_t i, std::span<const float> row) {
-      if (i % kOften == 0) progress_(concat(name, ", ", i, " of ", counted(pictures().size(), "picture")));
+      if (i % kOften == 0) progress_(concat(name, ", ", i, " of ", counted(asked_.size(), "picture")));
       answers.add(i, row);
     };
   }
 
   void ask_session(const std::string& name, Session& session, const Classifier& network) {
-    NetworkAnswers answers(pictures());
-    answers.evaluation = evaluate(session, network, pictures(), listener(answers, name));
+    NetworkAnswers answers(asked_);
+    answers.evaluation = evaluate(session, network, asked_, listener(answers, name));
     report_.answers.push_back({name, std::move(answers)});
   }
 
@@ -197,7 +201,7 @@ class RunExamination {
   void ask_float() {
     if (std::optional<FloatRun> origin = float_origin(directory_)) {
       try {
-        require_fit(origin->evaluation, pictures(), origin->graph_name);
+        require_fit(origin->evaluation, asked_, origin->graph_name);
         Session session(origin->evaluation.graph);
         session.restore(origin->checkpoint, Session::Restore::kVariables, origin->checkpoint_name);
         ask_session("float", session, origin->evaluation);
@@ -215,22 +219,38 @@ class RunExamination {
     ask_session("float", session, in_float);
   }
 
+  /// All pictures; of a network with so many layers that this would take minutes, as many as keep their product.
+  void choose_pictures() {
+    constexpr std::int64_t kManyLayers = 250, kAnswersOfLayers = 500'000;
+    const std::int64_t all = pictures().size();
+    const auto layers =
+        std::ranges::count_if(evaluation_->graph.nodes(), [](const Node* node) { return quantize::is_layer(*node); });
+    const std::int64_t most = layers > kManyLayers ? std::max(kAnswersOfLayers / layers, request_.examples) : all;
+    asked_ = datasets::first_examples(pictures(), std::min(most, all));
+    if (asked_.size() == all) return;
+    add_note(concat("the network has ", layers, " layers: for this page it has answered the first ", asked_.size(),
+                    " of ", all, " ", report_.part, " pictures; --examples ", all, " (in Python examples=", all,
+                    ") asks for all"));
+    add_note(datasets::note_on_first(asked_, pictures()));
+  }
+
   void ask_networks() {
-    require_fit(*evaluation_, pictures(), directory_.eval_graph().string());
+    choose_pictures();
+    require_fit(*evaluation_, asked_, directory_.eval_graph().string());
     if (!is_float_) ask_float();
-    EvaluationSession simulation(*source_, pictures());
+    EvaluationSession simulation(*source_, asked_);
     ask_session(is_float_ ? "float" : own_stage(directory_, report_), simulation.session, simulation.classifier);
     if (is_float_) return;
     attempt("no integers: ", [&] { ask_integers(); });
-    report_.comparison = compare(report_.answers.front().answers, report_.answers.back().answers, pictures(),
+    report_.comparison = compare(report_.answers.front().answers, report_.answers.back().answers, asked_,
                                  static_cast<std::size_t>(request_.pictures));
   }
 
   void ask_integers() {
-    const integer::Model model = convert_run(directory_, source_->checkpoint, grid_of(pictures()));
-    require_fit(model, pictures(), directory_.eval_graph().string());
-    NetworkAnswers answers(pictures());
-    answers.evaluation = evaluate_integers(model, pictures(), listener(answers, "integers"));
+    const integer::Model model = convert_run(directory_, source_->checkpoint, grid_of(asked_));
+    require_fit(model, asked_, directory_.eval_graph().string());
+    NetworkAnswers answers(asked_);
+    answers.evaluation = evaluate_integers(model, asked_, listener(answers, "integers"));
     report_.answers.push_back({"integers", std::move(answers)});
   }
 
@@ -245,6 +265,8 @@ class RunExamination {
   std::unique_ptr<Classifier> evaluation_;
   std::unique_ptr<RunSource> source_;
   std::unique_ptr<datasets::Splits> data_;
+  /// The pictures that the networks answer.
+  datasets::Dataset asked_;
   Safetensors variables_;
 };
 

@@ -48,7 +48,7 @@ function lostPictures(run) {
 function answersSection(run) {
   if (run.answers.length === 0) return null;
   const last = lastAnswers(run);
-  return html('section', {class: 'answers'}, html('h3', {}, `Answers for ${whole(last.examples)} ${run.part} pictures`),
+  return html('section', {class: 'answers'}, html('h3', {}, `Answers for ${last.examples < run.part_examples ? 'the ' : ''}${answered(run, last)} pictures`),
     last.confusion ? confusionMatrix(run, last) : confusionList(run, last), lostPictures(run));
 }
 

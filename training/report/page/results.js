@@ -10,6 +10,10 @@ const lastAnswers = (run) => run.answers.at(-1);
 /** The accuracy that may be shown of a row: that of the test pictures if it is known. */
 const accuracyOf = (row) => row?.test_accuracy ?? row?.validation_accuracy ?? null;
 const partOf = (row) => known(row?.test_accuracy) ? 'test' : 'validation';
+/** Behind an accuracy that is not one of all pictures. */
+const ofFirst = (row) => known(row?.first_examples) ? ` (first ${whole(row.first_examples)})` : '';
+/** "10,000 test", "first 500 of 10,000 test": the pictures that the networks have answered for the page. */
+const answered = (run, {examples}) => examples < run.part_examples ? `first ${whole(examples)} of ${whole(run.part_examples)} ${run.part}` : `${whole(examples)} ${run.part}`;
 
 /** Of a path its last part. */
 const lastPart = (path) => path.split('/').at(-1);
@@ -20,7 +24,7 @@ function headline(run) {
   const accuracy = last?.accuracy ?? accuracyOf(row);
   const words = [`${lastPart(listed.model)} ${listed.quantization} on ${lastPart(listed.dataset)}: `];
   if (!known(accuracy)) return `${words[0]}no accuracy yet`;
-  words.push(`${percent(accuracy)} of the ${last ? run.part : partOf(row)} pictures`);
+  words.push(`${percent(accuracy)} of the ${!last ? partOf(row) : last.examples < run.part_examples ? answered(run, last) : run.part} pictures`);
   if (last?.name === 'integers') words.push(' in integers');
   const before = inFloat && inFloat !== row ? answersOf(run, 'float')?.accuracy ?? accuracyOf(inFloat) : null;
   if (known(before)) words.push(`, ${percent(before)} in float`);
@@ -40,10 +44,10 @@ function resultTable(run) {
   const hint = 'mean over the classes of their accuracies: here some classes have more than twice the pictures of others';
   const columns = [
     {title: 'network', left: true, value: (row) => row.name + (row.is_run ? ' *' : '')},
-    {title: 'test', value: (row) => percent(row.test_accuracy)},
+    {title: 'test', value: (row) => percent(row.test_accuracy) + (run.part === 'test' ? ofFirst(row) : '')},
     {title: 'balanced', value: (row) => percent(run.part === 'validation' ? row.validation_balanced_accuracy : row.test_balanced_accuracy), hint},
     {title: 'loss', value: (row) => fixed(row.test_loss), hint: 'mean cross entropy of the test pictures'},
-    {title: 'validation', value: (row) => percent(row.validation_accuracy)},
+    {title: 'validation', value: (row) => percent(row.validation_accuracy) + (run.part === 'validation' ? ofFirst(row) : '')},
     {title: 'right', value: count, hint: `counted for this page on the ${run.part} pictures`},
     {title: 'bytes', value: (row) => whole(row.parameter_bytes), hint: 'weights packed to their bits, and 32 bits for each bias'},
     {title: 'MACs × bits', value: (row) => short(row.bit_operations), hint: 'of one picture: multiply-adds × bits of the weight × bits of the input'},
@@ -84,11 +88,11 @@ const machineText = ({program, cpu, cores, threads, instruction_set: set, onednn
 
 /** An accuracy beside those of other runs: it says so if it is not one of the test pictures. */
 const comparable = (accuracy, part) => known(accuracy) && part === 'validation' ? `${percent(accuracy)} (val.)` : percent(accuracy);
-const comparableRow = (row) => comparable(accuracyOf(row), partOf(row));
+const comparableRow = (row) => comparable(accuracyOf(row), partOf(row)) + ofFirst(row);
 
 function floatBeside(run) {
   const answers = answersOf(run, 'float');
-  return answers ? comparable(answers.accuracy, run.part) : comparableRow(rowOf(run, 'float'));
+  return answers?.examples === run.part_examples ? comparable(answers.accuracy, run.part) : comparableRow(rowOf(run, 'float'));
 }
 
 /** Runs in rows: accuracies before the long texts, so that a phone shows them. */
