@@ -161,7 +161,11 @@ class PendingFile {
 
 }  // namespace
 
-std::string read_file(const fs::path& path, std::uintmax_t limit) {
+namespace {
+
+/// `between_pieces` is called in the middle of large files.
+std::string read_to_end(const fs::path& path, std::uintmax_t limit, void (*between_pieces)()) {
+  constexpr std::size_t kPiece = std::size_t{1} << 24;
   const Descriptor file(open_to_read(path));
   struct stat status = {};
   if (!file.valid() || ::fstat(file.number(), &status) != 0) fail_with_errno("read", path);
@@ -181,14 +185,21 @@ std::string read_file(const fs::path& path, std::uintmax_t limit) {
     if (count == 0) return bytes;
     if (static_cast<std::uintmax_t>(count) > limit - bytes.size())
       fail("cannot read ", path.string(), ": it exceeds the limit of ", limit, " bytes");
+    const std::size_t before = bytes.size();
     bytes.append(chunk.data(), static_cast<std::size_t>(count));
+    if (between_pieces != nullptr && before / kPiece != bytes.size() / kPiece) between_pieces();
   }
 }
 
+}  // namespace
+
+std::string read_file(const fs::path& path, std::uintmax_t limit) { return read_to_end(path, limit, nullptr); }
+
 std::string read_large_file(const fs::path& path) {
   std::error_code ignored;
-  return fs::is_regular_file(path, ignored) ? read_file(path, std::numeric_limits<std::uintmax_t>::max())
-                                            : read_file(path);
+  return fs::is_regular_file(path, ignored)
+             ? read_to_end(path, std::numeric_limits<std::uintmax_t>::max(), interruption_point)
+             : read_file(path);
 }
 
 std::string read_part(const fs::path& path, std::uintmax_t offset, std::size_t bytes) {
@@ -223,7 +234,8 @@ void append_to_file(const fs::path& path, std::string_view bytes) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666));
   struct stat before = {};
   if (!file.valid() || ::fstat(file.number(), &before) != 0) fail_with_errno("write", path);
-  if (before.st_nlink > 1) return write_file_atomically(path, read_large_file(path).append(bytes));
+  if (before.st_nlink > 1)
+    return write_file_atomically(path, read_file(path, std::numeric_limits<std::uintmax_t>::max()).append(bytes));
   try {
     write_all(file, bytes, path);
   } catch (const Error&) {

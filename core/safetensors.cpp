@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/interruption.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"
@@ -143,6 +144,7 @@ Safetensors parse(std::string_view file) {
   }
   require_exact_cover(entries, data.size());
   for (const Entry& entry : entries) {
+    interruption_point();
     Tensor tensor(entry.spec);
     if (entry.end > entry.begin) std::memcpy(tensor.raw(), data.data() + entry.begin, entry.end - entry.begin);
     content.tensors.emplace(entry.name, tensor);

@@ -1,11 +1,14 @@
 #include "core/graph/initializer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string_view>
 
 #include "core/error.h"
 #include "core/float_range.h"
+#include "core/interruption.h"
 #include "core/random.h"
 
 namespace miniqat {
@@ -32,13 +35,22 @@ Fans fans_of(const Shape& shape) {
   return fans;
 }
 
-/// Stores draw(), a float, in every element in turn.
+/// Stores draw(), a float, in every element in turn. Of a large tensor that takes seconds.
+template <class T, class Draw>
+void fill_with(std::span<T> elements, const Draw& draw) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  for (std::size_t first = 0; first < elements.size(); first += kPiece) {
+    interruption_point();
+    for (T& element : elements.subspan(first, std::min(kPiece, elements.size() - first))) element = draw();
+  }
+}
+
 template <class Draw>
 void fill_with(Tensor& tensor, const Draw& draw) {
   if (tensor.dtype() == DType::kFloat64)
-    for (double& element : tensor.values<double>()) element = draw();
+    fill_with(tensor.values<double>(), draw);
   else
-    for (float& element : tensor.values<float>()) element = draw();
+    fill_with(tensor.values<float>(), draw);
 }
 
 void fill_truncated_normal(Tensor& tensor, std::uint64_t key, double mean, double stddev) {

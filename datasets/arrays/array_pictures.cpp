@@ -8,6 +8,7 @@
 
 #include "core/classic.h"
 #include "core/error.h"
+#include "core/interruption.h"
 #include "core/text/exact.h"
 #include "core/text/suggest.h"
 #include "datasets/dataset.h"
@@ -15,6 +16,12 @@
 
 namespace miniqat::datasets {
 namespace {
+
+/// In loops over millions of numbers: now and then somebody may want them to end.
+void pause_at(std::int64_t i) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+  if (i % kPiece == 0) interruption_point();
+}
 
 std::string shape_text(const NumpyArray& array) { return concat("[", joined(array.shape), "]"); }
 
@@ -51,6 +58,7 @@ RealRange range_of_reals(const NumpyArray& array, const std::string& source) {
   bool bytes = true;
   const std::int64_t count = array.elements();
   for (std::int64_t i = 0; i < count; ++i) {
+    pause_at(i);
     const double value = real(array, i, source);
     range.units = range.units && value >= 0 && value <= 1;
     bytes = bytes && value >= 0 && value <= 255 && value == std::floor(value);
@@ -80,6 +88,7 @@ void copy_reals(const NumpyArray& array, const std::string& source, std::span<st
   const RealRange range = range_of_reals(array, source);
   double moved = 0;
   for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pause_at(static_cast<std::int64_t>(i));
     const double byte = real(array, static_cast<std::int64_t>(i), source) * (range.units ? 255 : 1);
     pixels[i] = static_cast<std::uint8_t>(std::lround(byte));
     moved += std::abs(byte - pixels[i]);
@@ -91,7 +100,12 @@ void copy_reals(const NumpyArray& array, const std::string& source, std::span<st
 
 void copy_integers(const NumpyArray& array, const std::string& source, std::uint8_t* pixels) {
   const std::int64_t count = array.elements();
+  if (array.kind == 'u' && array.item == 1) {
+    std::memcpy(pixels, array.bytes.data(), static_cast<std::size_t>(count));
+    return;
+  }
   for (std::int64_t i = 0; i < count; ++i) {
+    pause_at(i);
     // A boolean is a byte of the file, which may hold any number; numpy takes each but 0 for true.
     const std::int64_t stored = array.integer(i), value = array.kind == 'b' ? (stored != 0 ? 255 : 0) : stored;
     if (value < 0 || value > 255)

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/guarded_memory.h"
+#include "core/interruption.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::safetensors_test {
@@ -294,6 +295,19 @@ TEST_F(SafetensorsTest, AFailedWriteLeavesTheOldFileAndNothingElse) {
 
   EXPECT_EQ(read_file(path_), before);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+/// A signal does not wait for the end of a large file; bytes that a stop has to read are read to their end.
+TEST(SafetensorsStops, AreBetweenPiecesOfTheFileAndBetweenTensors) {
+  const testing::TempDir place;
+  const fs::path file = place.path() / "large";
+  write_safetensors(file, {.tensors = {{"a", Tensor(Shape{9 << 20})}, {"b", Tensor(Shape{2})}}, .metadata = {}});
+  static int points = 0;
+  const InterruptionScope counted([] { ++points; });
+  read_safetensors(file);
+  EXPECT_EQ(points, 2 + 2);
+  read_file(file);
+  EXPECT_EQ(points, 4);
 }
 
 TEST(RequireFinite, NamesSourceTensorAndElement) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/interruption.h"
 #include "core/parallel.h"
 
 namespace miniqat::initializer_test {
@@ -183,6 +184,17 @@ TEST(Initializer, ReadsItsTypeBeforeTheFieldsThatDependOnIt) {
   initializer.visit(recorder);
   EXPECT_EQ(initializer.kind, Initializer::Kind::kTruncatedNormal);
   EXPECT_TRUE(recorder.seen.contains("stddev"));
+}
+
+/// A signal does not wait for the end of a large tensor.
+TEST(Initializer, ALargeTensorIsFilledInPieces) {
+  static int points = 0;
+  const InterruptionScope counted([] { ++points; });
+  for (const Initializer& initializer : {Initializer::he_normal(8), Initializer::constant(1)}) {
+    points = 0;
+    filled(initializer, {3, 1 << 20});
+    EXPECT_GE(points, 3);
+  }
 }
 
 }  // namespace

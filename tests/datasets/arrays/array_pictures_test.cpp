@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/interruption.h"
 #include "datasets/dataset.h"
 #include "datasets/levels.h"
 #include "tests/errors.h"
@@ -79,6 +80,20 @@ TEST(ArrayPicturesTest, NumbersThatAreRefusedHaveAllTheirDigits) {
   EXPECT_TRUE(mentions(error_of([&] { pictures_of(reals(wide), "x"); }), {"x holds 1.0000000000000002 at element 3"}));
   wide[3] = 7.5;
   EXPECT_TRUE(mentions(error_of([&] { pictures_of(reals(wide), "x"); }), {"x holds 7.5 at element 3"}));
+}
+
+/// A signal does not wait for millions of numbers.
+TEST(ArrayPicturesTest, LargeArraysAreReadInPieces) {
+  static int points = 0;
+  const InterruptionScope counted([] { ++points; });
+  NumpyArray array{.kind = 'i', .item = 1, .shape = {2, 1024, 1024}, .bytes = std::string(2 << 20, 7)};
+  pictures_of(array, "x");
+  EXPECT_EQ(points, 2);
+  array = {.kind = 'f', .item = 4, .shape = {2, 1024, 1024}, .bytes = std::string(8 << 20, '\0')};
+  pictures_of(array, "x");
+  EXPECT_EQ(points, 2 + 4) << "once for the range, once for the bytes";
+  const NumpyArray bytes{.kind = 'u', .item = 1, .shape = {1, 2, 3}, .bytes = "abcdef"};
+  EXPECT_EQ(pictures_of(bytes, "x").values<std::uint8_t>().back(), 'f');
 }
 
 TEST(ArrayPicturesTest, FewLevelsInANarrowRangeAreNoted) {
