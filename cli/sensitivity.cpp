@@ -80,7 +80,7 @@ struct FlagTexts {
 
 void print_choice(const Sensitivity& result, const SensitivityFiles& files, const FlagTexts& flags) {
   std::printf("%s", choice_text(result).c_str());
-  const std::string same = concat(flags.source, " --bits-config ", shell_quoted(files.bits().string()), flags.rewrite);
+  const std::string same = concat(flags.source, " --bits-config ", shell_path(files.bits()), flags.rewrite);
   std::printf("to use them: miniqat quantize%s --out RUN\n", same.c_str());
   std::printf("to use them without training: miniqat calibrate%s%s --out PTQ\n", same.c_str(), flags.ranges.c_str());
 }
@@ -124,11 +124,11 @@ std::string source_text(const SensitivityRequest& request, const ModelFlags& fla
   if (request.model) {
     ModelSettings given;
     flags.apply(given);
-    text = concat(text_of(flags, given), " --dataset ", shell_quoted(request.dataset));
+    text = concat(text_of(flags, given), " --dataset ", shell_path(request.dataset));
   } else {
-    text = " --run " + shell_quoted(request.run);
+    text = " --run " + shell_path(request.run);
   }
-  return request.data_dir.empty() ? text : concat(text, " --data-dir ", shell_quoted(request.data_dir));
+  return request.data_dir.empty() ? text : concat(text, " --data-dir ", shell_path(request.data_dir));
 }
 
 }  // namespace

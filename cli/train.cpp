@@ -137,7 +137,7 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
 /// Its table is of the networks that were compared for it, and would not fit a longer training.
 void refuse_run_of_quantize(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "quantize.json")) return;
-  const std::string name = folder.string(), word = shell_quoted(name);
+  const std::string name = folder.string(), word = shell_path(folder);
   throw UsageError(concat("--resume: ", name, " holds a run of quantize, whose results are in quantize.json; ",
                           "quantize --resume --out ", word, " goes on if it was stopped, and train --init-checkpoint ",
                           word, " begins a longer training from it"));
@@ -157,7 +157,7 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   const RunDirectory run = RunDirectory::resume(folder);
   if (run.is_calibrated())
     throw UsageError(concat("--resume: the run in ", run.path().string(), " was calibrated, not trained: there is ",
-                            "nothing to go on with; train --init-checkpoint ", shell_quoted(run.path().string()),
+                            "nothing to go on with; train --init-checkpoint ", shell_path(run.path()),
                             " begins a training from it"));
   TrainExtras extras = arguments.extras;
   extras.begun = begun_settings(run);

@@ -46,4 +46,10 @@ std::string shell_quoted(std::string_view word) {
   return printable(word) == word ? in_single_quotes(word) : in_octal_numbers(word);
 }
 
+std::string shell_path(const std::filesystem::path& path) { return shell_quoted(path_word(path)); }
+
+std::string path_word(const std::filesystem::path& path) {
+  return path.native().starts_with('-') ? "./" + path.native() : path.native();
+}
+
 }  // namespace miniqat

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -10,5 +11,10 @@ namespace miniqat {
 /// printable() would escape (control characters, no UTF-8) has these as octal numbers, `$'a\012b'`, which bash and zsh
 /// read; so printable() changes nothing of the result.
 std::string shell_quoted(std::string_view word);
+
+/// The same of a path. One that begins with `-` is told from a flag: `./-a`.
+std::string shell_path(const std::filesystem::path& path);
+/// That path as a word, for those who quote later.
+std::string path_word(const std::filesystem::path& path);
 
 }  // namespace miniqat

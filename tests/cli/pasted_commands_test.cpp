@@ -97,6 +97,26 @@ TEST_F(PastedCommandsTest, RunsAndReportTellCommandsThatAreQuoted) {
   expect_success(paste(concat(verify, " --no-runtimes --examples 4")));
 }
 
+TEST_F(PastedCommandsTest, ANameThatBeginsWithADashIsNoFlag) {
+  const Outcome stopped = train("-x", {"--float", "--stop-at", "5"});
+  expect_success(stopped);
+  const std::string go_on = between(stopped.out, "go on with: ", "\n");
+  EXPECT_EQ(go_on, "miniqat train --resume --out ./-x");
+  expect_success(paste(go_on));
+  expect_success(program({"calibrate", "./-x", "--batches", "2", "--threads", "1", "--out", "-y"}));
+  expect_success(program({"calibrate", "--run=-x", "--batches", "2", "--threads", "1", "--out=-z"}));
+  const Outcome list = program({"runs", "."});
+  EXPECT_NE(list.out.find(" calibrate ./-x --batches 2\n"), std::string::npos) << list.out;
+  expect_success(program({"report", "./-z", "--pictures", "0", "--threads", "1", "--out", "page.html"}));
+  const auto run = report_data(path("page.html"))["runs"][0];
+  const std::string verify = run["verify_command"], again = run["command"];
+  expect_success(paste(verify + " --no-runtimes --examples 4"));
+  EXPECT_NE(again.find("miniqat calibrate ./-x "), std::string::npos) << again;
+  EXPECT_TRUE(again.ends_with(" --out ./-z-again")) << again;
+  expect_success(paste(again));
+  EXPECT_EQ(checkpoint_bytes("-z-again"), checkpoint_bytes("-z"));
+}
+
 /// A stop of `quantize`, whose stages tell the whole command.
 TEST_F(PastedCommandsTest, AStoppedQuantizeGoesOn) {
   expect_success(train("float", "--float"));

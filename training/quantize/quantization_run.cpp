@@ -308,7 +308,7 @@ class QuantizationRun {
 }  // namespace
 
 std::string quantization_way_on(const RunDirectory& run) {
-  return concat("miniqat quantize --resume --out ", shell_quoted(run.path().string()));
+  return concat("miniqat quantize --resume --out ", shell_path(run.path()));
 }
 
 QuantizationResult quantize_run(const QuantizationPlan& plan, const RunDirectory& out, bool resume,

@@ -1,10 +1,13 @@
 #include "training/run/run_directory.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/shell_quote.h"
+#include "models/models.h"
 #include "training/run/json_shape.h"
 
 namespace miniqat::training {
@@ -20,9 +23,18 @@ std::string way_for_file(const fs::path& file) {
   if (ending == ".miniqat") return "; `miniqat eval` takes such a model as --model";
   if (ending == ".onnx")
     return "; an ONNX model goes with --model (train, quantize, calibrate, sensitivity), or alone (import, inspect)";
+  if (ending == ".json") return "; a network's graph goes with --model (train), or alone (inspect)";
   if (ending == ".safetensors")
     return "; give the run's directory (eval, verify and export take another checkpoint as --checkpoint)";
   return "";
+}
+
+/// Where a model's name stands in a run's place.
+std::string way_for_model(const std::string& name) {
+  const std::vector<std::string> models = models::model_names();
+  if (std::ranges::find(models, name) == models.end()) return "";
+  return concat("; ", name, " is a model, of which `miniqat train --model ", name, " --out runs/", name,
+                "` makes a run");
 }
 
 }  // namespace
@@ -115,8 +127,8 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   if (fs::exists(run.config(), failure)) return run;
   if (fs::exists(run.quantization(), failure))
     fail(path.string(), " holds a run of quantize that is not complete; miniqat quantize --resume --out ",
-         shell_quoted(path.string()), " goes on with it");
-  fail(path.string(), " holds no run: there is no ", run.config().string());
+         shell_path(path), " goes on with it");
+  fail(path.string(), " holds no run: there is no ", run.config().string(), way_for_model(path.string()));
 }
 
 bool is_or_lies_in(const fs::path& path, const fs::path& directory) {

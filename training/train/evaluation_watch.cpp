@@ -70,7 +70,7 @@ void EvaluationWatch::look_at_statistics() {
                         counted(some.size(), "training picture"), " have a loss of ", in_three_digits(evaluated),
                         " in evaluation, the last ", counted(losses_.size(), "batch"), " one of ",
                         in_three_digits(trained), " in training; at the end, `miniqat reestimate --run ",
-                        shell_quoted(run_), "` estimates them again (docs/reestimate.md)"));
+                        shell_path(run_), "` estimates them again (docs/reestimate.md)"));
 }
 
 }  // namespace miniqat::training

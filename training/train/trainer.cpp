@@ -211,8 +211,7 @@ class Trainer {
 }  // namespace
 
 std::string way_on(const RunDirectory& run, const TrainExtras& extras) {
-  return extras.way_on.empty() ? concat("miniqat train --resume --out ", shell_quoted(run.path().string()))
-                               : extras.way_on;
+  return extras.way_on.empty() ? concat("miniqat train --resume --out ", shell_path(run.path())) : extras.way_on;
 }
 
 void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer) {

@@ -103,5 +103,12 @@ TEST(ShellQuote, PlainWordsStayAsTheyAre) {
   EXPECT_EQ(shell_quoted(""), "''");
 }
 
+TEST(ShellQuote, APathThatBeginsWithADashIsNoFlag) {
+  EXPECT_EQ(shell_path("-x"), "./-x");
+  EXPECT_EQ(shell_path("-my run"), "'./-my run'");
+  EXPECT_EQ(shell_path("runs/-x"), "runs/-x");
+  EXPECT_EQ(shell_path(""), "''");
+}
+
 }  // namespace
 }  // namespace miniqat::shell_quote_test
