@@ -15,6 +15,7 @@
 #include "core/text/suggest.h"
 #include "training/listing/run_list.h"
 #include "training/percent.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 
@@ -74,7 +75,7 @@ std::vector<std::string> asked_folders(const RunsArguments& arguments) {
   if (!arguments.folders.empty()) return arguments.folders;
   std::error_code failure;
   if (!std::filesystem::is_directory("runs", failure))
-    fail("there is no folder runs here, where train puts its runs: miniqat runs DIR takes another");
+    throw MissingArgument("there is no folder runs here, where train puts its runs: miniqat runs DIR takes another");
   return {"runs"};
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/concat.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
@@ -63,12 +64,47 @@ TEST_F(NewestRunTest, IsQuotedForAShell) {
   EXPECT_FALSE(std::filesystem::exists(path("ran")));
 }
 
-TEST_F(NewestRunTest, WithoutOneTheErrorIsAlone) {
-  EXPECT_EQ(advice("eval"), "");
+TEST_F(NewestRunTest, WithoutOneItIsTheCommandThatMakesOne) {
+  const auto making = [](const std::string& flags, const std::string& folder = "runs/first") {
+    return concat("no run below runs/ is for this yet; this makes one: miniqat train", flags, " --epochs 1 --out ",
+                  folder, "\n");
+  };
+  for (const char* command : {"eval", "predict", "inspect", "runs", "verify", "report", "export"})
+    EXPECT_EQ(advice(command), making(""));
+  for (const char* command : {"calibrate", "quantize", "sensitivity"}) EXPECT_EQ(advice(command), making(" --float"));
+  EXPECT_EQ(advice("reestimate"), making(" --model lenet_bn"));
+  for (const Arguments& flags : std::vector<Arguments>{{}, {"--float"}, {"--model", "lenet_bn"}}) {
+    Arguments line = {"train", "--epochs", "1", "--stop-at", "1", "--overwrite", "--out", "runs/first"};
+    line.insert(line.end(), flags.begin(), flags.end());
+    EXPECT_EQ(program(line).status, 0);
+  }
+  EXPECT_EQ(advice("eval"), "for the newest run: miniqat eval runs/first\n");
+  EXPECT_EQ(advice("quantize"), making(" --float", "runs/first-2")) << "runs/first is there";
   // Runs that have nothing to work on yet, or are none.
+  std::filesystem::remove_all(path("runs/first"));
   place_.write("runs/begun/config.json", R"({"model": "lenet", "dataset": "mnist"})");
   place_.write("runs/broken/config.json", R"({"model": "lenet", "dataset": "mnist", "new_setting": 3})");
-  EXPECT_EQ(advice("eval"), "");
+  EXPECT_EQ(advice("eval"), making(""));
+}
+
+TEST_F(NewestRunTest, ReestimatesOneWithBatchNorms) {
+  expect_success(train("runs/norm", {"--model", "norm.json"}));
+  expect_success(train("runs/tiny"));
+  EXPECT_EQ(advice("reestimate"), "for the newest run: miniqat reestimate runs/norm --out runs/norm-reestimated\n");
+  EXPECT_EQ(pasted("reestimate"), 0);
+}
+
+TEST_F(NewestRunTest, AModelInARunsPlaceGetsTheCommandThatTrainsIt) {
+  for (const Arguments& line : std::vector<Arguments>{{"eval", "lenet5"},
+                                                      {"eval", "--run", "lenet5"},
+                                                      {"export", "lenet5", "--out", "lenet5.onnx"},
+                                                      {"report", "lenet5", "--out", "lenet5.html"},
+                                                      {"quantize", "lenet5", "--out", "quantized"},
+                                                      {"predict", "lenet5", "0"}})
+    expect_error(program(line), 1,
+                 {"lenet5 holds no run", "lenet5 is a model", "miniqat train --model lenet5 --out runs/lenet5"});
+  expect_error(program({"eval", "tiny.json"}), 1, {"tiny.json is a file", "--model (train)"});
+  EXPECT_EQ(program({"eval", "nowhere"}).err.find("is a model"), std::string::npos);
 }
 
 }  // namespace

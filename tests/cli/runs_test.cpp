@@ -137,7 +137,9 @@ TEST_F(RunsTest, AFolderWithoutRuns) {
 }
 
 TEST_F(RunsTest, WithoutAFolderThoseBelowRuns) {
-  expect_error(program("runs"), 1, {"there is no folder runs here", "miniqat runs DIR"});
+  const Outcome none = program("runs");
+  EXPECT_EQ(none.status, 2);
+  expect_text(none.err, {"there is no folder runs here", "miniqat runs DIR", "this makes one: miniqat train"});
   expect_success(train("runs/one", "--float"));
   const Outcome table = expect_success(program("runs"));
   EXPECT_EQ(table.out, program("runs runs").out);
