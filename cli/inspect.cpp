@@ -48,6 +48,11 @@ std::string note_of(const Node& node) {
 
 std::string count_text(std::int64_t count) { return count == 0 ? "" : std::to_string(count); }
 
+/// The blanks between a text and the width of its column.
+std::string room(const std::string& text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ');
+}
+
 void print_table(const Graph& graph) {
   std::size_t name_width = 4;
   std::size_t type_width = 2;
@@ -57,10 +62,12 @@ void print_table(const Graph& graph) {
   }
   const auto row = [&](const std::string& name, const std::string& type, const std::string& shape,
                        const std::string& parameters, const std::string& multiply_adds, const std::string& note) {
-    const std::string line = concat(name, std::string(name_width - name.size() + 2, ' '), type,
-                                    std::string(type_width - std::min(type_width, type.size()) + 2, ' '));
-    std::printf("%s%-18s %12s %14s  %s\n", line.c_str(), shape.c_str(), parameters.c_str(), multiply_adds.c_str(),
-                note.c_str());
+    std::string line =
+        concat(name, room(name, name_width + 2), type, room(type, type_width + 2), shape, room(shape, 18), " ",
+               room(parameters, 12), parameters, " ", room(multiply_adds, 14), multiply_adds, "  ", note);
+    // A narrow terminal would show blanks as a line.
+    line.erase(line.find_last_not_of(' ') + 1);
+    std::printf("%s\n", line.c_str());
   };
   row("node", "op", "output", "parameters", "multiply-adds", "");
   std::int64_t parameters = 0;

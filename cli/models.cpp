@@ -1,14 +1,19 @@
 #include "models/models.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "cli/commands.h"
+#include "cli/display/terminal_width.h"
+#include "cli/display/wrapped_text.h"
 #include "cli/flags/command_line.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
+#include "core/text/suggest.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
@@ -37,13 +42,21 @@ Graph build(const models::Model& model, const ModelsArguments& arguments) {
   return graph;
 }
 
+/// In lines below one another, where a terminal is too narrow for one.
+std::string in_last_column(std::string_view summary) {
+  constexpr std::size_t kBefore = 64, kLeast = 16;
+  const std::size_t columns = terminal_columns(stdout).value_or(summary.size() + kBefore);
+  const std::size_t width = std::max(columns, kBefore + kLeast) - kBefore;
+  return joined(wrapped(summary, width), "\n" + std::string(kBefore, ' '));
+}
+
 void list() {
   std::printf("%-12s %-12s %8s %12s %14s  %s\n", "model", "input", "classes", "parameters", "multiply-adds", "layers");
   for (const models::Model& model : models::model_table()) {
     const models::ModelSize size = models::size_of(build(model, {.batch_size = 1}), 1);
     std::printf("%-12s %-12s %8ld %12ld %14ld  %s\n", std::string(model.name).c_str(), model.image.str().c_str(),
                 static_cast<long>(model.classes), static_cast<long>(size.parameters),
-                static_cast<long>(size.multiply_adds), std::string(model.summary).c_str());
+                static_cast<long>(size.multiply_adds), in_last_column(model.summary).c_str());
   }
   std::printf(
       "\nTo begin a network of your own with one of these, write it as graph JSON and\n"

@@ -6,10 +6,13 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/display/terminal_width.h"
+#include "cli/display/wrapped_text.h"
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "training/listing/run_list.h"
 #include "training/run/run_directory.h"
 #include "training/settings/settings.h"
@@ -74,14 +77,15 @@ std::optional<Estimate> known_length(const TrainSettings& settings) {
 
 std::string plan_of_defaults(const TrainSettings& settings, const fs::path& out) {
   const std::optional<Estimate> known = known_length(settings);
-  std::string text = concat("no settings are given: this trains ", settings.model, " on ", settings.dataset,
-                            settings.dataset == "synthetic" ? " (digits that miniqat draws)" : "", ",\n", "with ",
+  std::string text = concat("No settings are given: this trains ", settings.model, " on ", settings.dataset,
+                            settings.dataset == "synthetic" ? " (digits that miniqat draws)" : "", ", with ",
                             settings.rewrite.weight_bits, "-bit weights and ", settings.rewrite.activation_bits,
                             "-bit activations, for ", settings.epochs, settings.epochs == 1 ? " epoch" : " epochs",
                             ", into ", printable(out.string()), ".\n");
   text += known ? concat("It takes about ", length_text(known->seconds), ", as ", printable(known->run), " tells")
                 : std::string("How long it takes is told beside its first steps");
-  text += "; after Ctrl-C, train --resume goes on.\n";
+  text += "; after Ctrl-C, train --resume goes on.";
+  text = joined(wrapped(text, text_columns()), "\n") + "\n";
   std::error_code failure;
   if (!fs::exists(kFirstRun, failure))
     text += concat("A shorter first command: miniqat train --epochs 1 --out ", kFirstRun, "\n");

@@ -78,5 +78,14 @@ TEST_F(TerminalTest, HelpIsAsWideAsTheTerminal) {
   }
 }
 
+TEST_F(TerminalTest, TablesOfTheFirstDayFit) {
+  const std::string models = ProgramOnTerminal({"models"}, place_.path(), 80).wait();
+  EXPECT_LE(widest_drawing(models), 80u) << models;
+  EXPECT_NE(models.find("LeNet-5 with"), std::string::npos);
+  const Outcome inspected = program({"inspect", "tiny.json"});
+  expect_success(inspected);
+  EXPECT_EQ(inspected.out.find(" \n"), std::string::npos) << "blanks that a narrow terminal shows as lines";
+}
+
 }  // namespace
 }  // namespace miniqat::testing::terminal_test

@@ -29,9 +29,11 @@ class TrainAloneTest : public TinyTaskTest {
 TEST_F(TrainAloneTest, SaysWhatItIsAboutToDoAndAShorterCommand) {
   const std::string text = plan();
   EXPECT_EQ(text,
-            "no settings are given: this trains lenet on synthetic (digits that miniqat draws),\n"
-            "with 8-bit weights and 8-bit activations, for 10 epochs, into runs/lenet-synthetic-w8a8-seed1.\n"
-            "How long it takes is told beside its first steps; after Ctrl-C, train --resume goes on.\n"
+            "No settings are given: this trains lenet on synthetic (digits that miniqat\n"
+            "draws), with 8-bit weights and 8-bit activations, for 10 epochs, into\n"
+            "runs/lenet-synthetic-w8a8-seed1.\n"
+            "How long it takes is told beside its first steps; after Ctrl-C, train --resume\n"
+            "goes on.\n"
             "A shorter first command: miniqat train --epochs 1 --out runs/first");
   // The command that it names is one.
   Program first({"train", "--epochs", "1", "--out", "runs/first"}, place_.path());
@@ -40,7 +42,7 @@ TEST_F(TrainAloneTest, SaysWhatItIsAboutToDoAndAShorterCommand) {
   EXPECT_TRUE(first.wait().out.starts_with("lenet on synthetic")) << "settings are given: no more words";
   // It is no longer the first.
   const std::string again = plan({"--overwrite"});
-  EXPECT_TRUE(again.starts_with("no settings are given")) << again;
+  EXPECT_TRUE(again.starts_with("No settings are given")) << again;
   EXPECT_EQ(again.find("shorter"), std::string::npos) << again;
 }
 
@@ -66,7 +68,7 @@ TEST_F(TrainAloneTest, SaysHowLongARunOfTheSameEpochsTook) {
 TEST_F(TrainAloneTest, RunsWithSettingsBeginAsBefore) {
   for (const Outcome& outcome : {train("run"), resume("run", "--steps 14")}) {
     expect_success(outcome);
-    EXPECT_EQ(outcome.out.find("no settings are given"), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.out.find("No settings are given"), std::string::npos) << outcome.out;
   }
 }
 
