@@ -97,14 +97,15 @@ class BenchObject {
     if (!at(key).is_boolean()) refuse(key, "true or false");
     return at(key).get<bool>();
   }
-  std::vector<double> seconds(const char* key) const {
+  std::vector<double> positive_numbers(const char* key, const char* wanted) const {
     const Json& list = at(key);
-    const auto is_time = [](const Json& value) {
+    const auto is_positive = [](const Json& value) {
       return value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() > 0;
     };
-    if (!list.is_array() || list.empty() || !std::ranges::all_of(list, is_time)) refuse(key, "a list of seconds");
+    if (!list.is_array() || list.empty() || !std::ranges::all_of(list, is_positive)) refuse(key, wanted);
     return list.get<std::vector<double>>();
   }
+  std::vector<double> seconds(const char* key) const { return positive_numbers(key, "a list of seconds"); }
   /// The objects of a list.
   template <class Read>
   void each(const char* key, const Read& read) const {
@@ -160,6 +161,23 @@ BenchRecord step_record(const BenchObject& row) {
           row.some({"model", "what", "batch", "threads"})};
 }
 
+/// The speeds of `--loaded` as seconds a step.
+BenchRecord loaded_record(const BenchObject& row, const char* speeds, std::int64_t threads) {
+  const std::int64_t batch = row.whole("batch");
+  std::vector<double> rounds = row.positive_numbers(speeds, "a list of images/s");
+  for (double& round : rounds) round = static_cast<double>(batch) / round;
+  Json keys = row.some({"model", "neighbours", "batch"});
+  keys["threads"] = threads;
+  return {concat(row.text("model"), ", W8A8, neighbours: ", row.text("neighbours"), ", batch ", batch, ", ",
+                 counted(threads, "thread")),
+          "miniqat",
+          rounds,
+          row.yes("quiet"),
+          "",
+          false,
+          keys};
+}
+
 void add_record(BenchFile& file, const BenchObject& row, BenchRecord record) {
   const auto is_same = [&](const BenchRecord& other) { return other.what == record.what && other.by == record.by; };
   if (std::ranges::any_of(file.records, is_same))
@@ -169,6 +187,7 @@ void add_record(BenchFile& file, const BenchObject& row, BenchRecord record) {
 
 Json parsed(const std::string& path) {
   const std::string bytes = read_file(path);
+  if (bytes.starts_with("row,")) fail(path, ": --compare takes the JSON of bench --out or --json, not CSV");
   try {
     return parse_json(bytes);
   } catch (const Error& error) {
@@ -288,13 +307,15 @@ BenchFile read_bench_file(const std::string& path) {
              machine.text("instruction_set"), ", ", top.text("compiler"), top.has("unfinished") ? ", unfinished" : "");
   file.flags = top.has("flags") ? top.text("flags") : "";
   file.machine = machine.all();
-  if (!top.has("kernels") && !top.has("steps")) {
-    if (top.has("loaded")) fail(path, ": has figures of --loaded only, which --compare does not compare");
-    top.at("kernels");
-  }
+  if (!top.has("kernels") && !top.has("steps") && !top.has("loaded")) top.at("kernels");
   if (top.has("kernels"))
     top.each("kernels", [&](const BenchObject& row) { add_record(file, row, kernel_record(row)); });
   if (top.has("steps")) top.each("steps", [&](const BenchObject& row) { add_record(file, row, step_record(row)); });
+  if (top.has("loaded"))
+    top.each("loaded", [&](const BenchObject& row) {
+      add_record(file, row, loaded_record(row, "images_per_second_rounds", row.whole("threads")));
+      add_record(file, row, loaded_record(row, "one_thread_rounds", 1));
+    });
   return file;
 }
 

@@ -26,7 +26,8 @@ std::string bench_csv(const nlohmann::ordered_json& json);
 
 /// A row of the JSON of `bench`, as far as a comparison needs it.
 struct BenchRecord {
-  /// The case: "forward, per tensor, 8 bits, 1000000 elements, 2 threads", or "lenet5, W8A8, batch 128, 2 threads".
+  /// The case: "forward, per tensor, 8 bits, 1000000 elements, 2 threads", or "lenet5, W8A8, batch 128, 2 threads", of
+  /// --loaded "lenet5, W8A8, neighbours: own sessions, batch 128, 2 threads".
   std::string what;
   /// By whom: "miniqat", the name of a kernel.
   std::string by;

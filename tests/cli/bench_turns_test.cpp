@@ -22,14 +22,17 @@ class BenchTurnsTest : public ProgramTest {
     return outcome;
   }
   Outcome compare(const Arguments& files) const { return program("bench --compare" + files); }
+  static Json file_with(const std::string& rows) {
+    return {{"version", "0.1"},
+            {"date", "2026-01-01T00:00:00Z"},
+            {"compiler", "c"},
+            {"machine", {{"cpu", "m"}, {"instruction_set", "avx2"}}},
+            {rows, Json::array()}};
+  }
   /// A file of `bench` from a machine that others used: one case by each kernel, on a speed that wanders.
   void write_busy(const std::string& name, const std::vector<std::pair<std::string, double>>& kernels,
                   double slow = 1) {
-    Json json = {{"version", "0.1"},
-                 {"date", "2026-01-01T00:00:00Z"},
-                 {"compiler", "c"},
-                 {"machine", {{"cpu", "m"}, {"instruction_set", "avx2"}}},
-                 {"kernels", Json::array()}};
+    Json json = file_with("kernels");
     for (const auto& [kernel, seconds] : kernels) {
       Json rounds = Json::array();
       for (int i = 0; i < 21; ++i) rounds.push_back(seconds * slow * (1 + i * 7 % 11));
@@ -43,6 +46,23 @@ class BenchTurnsTest : public ProgramTest {
                                  {"rounds", rounds},
                                  {"quiet", false}});
     }
+    place_.write(name, json.dump());
+  }
+
+  /// A file of `bench --loaded`, whose rounds of both rows are around these images/s.
+  void write_loaded(const std::string& name, double all_threads, double one_thread) {
+    const auto around = [](double speed) {
+      return Json{speed, speed * 1.02, speed * 0.98, speed * 1.01, speed * 0.99};
+    };
+    Json json = file_with("loaded");
+    for (const char* neighbours : {"none", "own sessions"})
+      json["loaded"].push_back({{"model", "lenet5"},
+                                {"neighbours", neighbours},
+                                {"batch", 128},
+                                {"threads", 2},
+                                {"images_per_second_rounds", around(all_threads)},
+                                {"one_thread_rounds", around(one_thread)},
+                                {"quiet", true}});
     place_.write(name, json.dump());
   }
 };
@@ -124,6 +144,24 @@ TEST_F(BenchTurnsTest, FilesInTurnsDecideWhereTwoDoNot) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_TRUE(lines[0].starts_with("row,case,kernel,")) << lines[0];
   expect_text(lines[1], {",slower"});
+}
+
+TEST_F(BenchTurnsTest, FilesOfLoadedAreCompared) {
+  write_loaded("a.json", 4000, 3000);
+  write_loaded("b.json", 2000, 3000);
+  const Outcome outcome = expect_success(compare("a.json b.json"));
+  // 128 pictures at 4000 a second take 32 ms.
+  expect_text(outcome.out,
+              {"lenet5, W8A8, neighbours: own sessions, batch 128, 2 threads", "32000.00 (", "64000.00 (", " 0.500 ",
+               "B slower", "neighbours: none, batch 128, 1 thread ",
+               "4 cases: B faster in 0, slower in 2, as memcpy in 0, within noise in 2, undecided in 0."});
+  const std::vector<std::string> lines = lines_of(compare("a.json b.json --csv").out);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_TRUE(lines[0].starts_with("row,case,model,neighbours,batch,threads,")) << lines[0];
+  expect_text(lines[1], {",lenet5,none,128,2,"});
+  expect_text(lines[2], {",lenet5,none,128,1,"});
+  place_.write("a.csv", "row,model\nloaded,lenet5\n");
+  expect_error(compare("a.csv b.json"), 1, {"a.csv", "JSON of bench --out", "not CSV"});
 }
 
 }  // namespace
