@@ -12,8 +12,8 @@
 #include "training/quantize/quantization_run.h"
 #include "training/quantize/sensitivity_files.h"
 #include "training/run/variables_hash.h"
-#include "training/settings/train_settings.h"
 #include "training/settings/settings.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::python {
 namespace {

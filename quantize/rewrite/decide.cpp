@@ -14,10 +14,10 @@
 #include "layers/identity.h"
 #include "layers/matmul.h"
 #include "layers/reshape.h"
-#include "quantize/op_roles.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 #include "quantize/rewrite/remarks.h"
 
 namespace miniqat::quantize {

@@ -151,10 +151,9 @@ TEST_F(BenchTurnsTest, FilesOfLoadedAreCompared) {
   write_loaded("b.json", 2000, 3000);
   const Outcome outcome = expect_success(compare("a.json b.json"));
   // 128 pictures at 4000 a second take 32 ms.
-  expect_text(outcome.out,
-              {"lenet5, W8A8, neighbours: own sessions, batch 128, 2 threads", "32000.00 (", "64000.00 (", " 0.500 ",
-               "B slower", "neighbours: none, batch 128, 1 thread ",
-               "4 cases: B faster in 0, slower in 2, as memcpy in 0, within noise in 2, undecided in 0."});
+  expect_text(outcome.out, {"lenet5, W8A8, neighbours: own sessions, batch 128, 2 threads", "32000.00 (", "64000.00 (",
+                            " 0.500 ", "B slower", "neighbours: none, batch 128, 1 thread ",
+                            "4 cases: B faster in 0, slower in 2, as memcpy in 0, within noise in 2, undecided in 0."});
   const std::vector<std::string> lines = lines_of(compare("a.json b.json --csv").out);
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_TRUE(lines[0].starts_with("row,case,model,neighbours,batch,threads,")) << lines[0];

@@ -16,7 +16,8 @@ namespace miniqat::training {
 /// loss, trace.json of a profile, init_checkpoint.json
 /// after a start from another run's variables, model_graph.json for the network of a model file, dataset.json for what
 /// `train` knows of its data at the beginning, skipped_files.json for broken files of these, commands.json of the
-/// commands that made it, quantize.json of the command of that name, verify.json of the last `verify`. docs/runs.md describes the files and their order.
+/// commands that made it, quantize.json of the command of that name, verify.json of the last `verify`. docs/runs.md
+/// describes the files and their order.
 class RunDirectory {
  public:
   enum class Existing { kRefuse, kOverwrite };

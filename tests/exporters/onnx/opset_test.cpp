@@ -1,6 +1,5 @@
 // The opset and the IR version of ONNX files: the lowest that hold the content, or those asked for.
 
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
