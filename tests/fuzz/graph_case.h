@@ -48,7 +48,7 @@ struct Counts {
   std::int64_t vague = 0;
 };
 
-/// Runs the case on the fast backend, judged step by step (quantize/judge/step_judge.h). Nothing when all is well.
+/// Runs the case on the fast backend, judged step by step (bench/judge/step_judge.h). Nothing when all is well.
 /// Throws Error for a case that cannot be run at all.
 std::optional<Finding> judge(const GraphCase& test, Counts* counts = nullptr);
 
