@@ -83,8 +83,8 @@ inline void Reshape::apply(std::span<const Operand> x, const Result& y) const {
 
 inline void Pad::apply(std::span<const Operand> x, const Result& y) const {
   std::ranges::fill(y.integers, static_cast<std::uint8_t>(y.grid.zero_point));
-  std::vector<std::int64_t> before;
-  for (const auto& pair : paddings) before.push_back(pair[0]);
+  std::vector<std::int64_t> before(paddings.size());
+  std::ranges::transform(paddings, before.begin(), [](const auto& pair) { return pair[0]; });
   const std::vector<std::int64_t> ones(before.size(), 1);
   for (std::size_t i = 0; i < x[0].integers.size(); ++i)
     y.integers[moved_place(i, x[0].shape, y.shape, before, ones)] = x[0].integers[i];

@@ -157,13 +157,13 @@ std::string label_of(const Node& node) {
 constexpr int kDeepestCluster = 32;
 
 /// A cluster of the picture: a scope's nodes, and the scopes in it by the last part of their names.
-struct Scope {
+struct Cluster {
   std::vector<const Node*> nodes;
-  std::map<std::string, Scope, std::less<>> scopes;
+  std::map<std::string, Cluster, std::less<>> scopes;
   /// The names of `scopes` in the order in which they came.
   std::vector<std::string> order;
 
-  Scope& inner(std::string_view part) {
+  Cluster& inner(std::string_view part) {
     const auto found = scopes.find(part);
     if (found != scopes.end()) return found->second;
     return scopes[order.emplace_back(part)];
@@ -193,8 +193,8 @@ class Writer {
   }
 
  private:
-  Scope& cluster_of(std::string_view name) {
-    Scope* scope = &root_;
+  Cluster& cluster_of(std::string_view name) {
+    Cluster* scope = &root_;
     for (int depth = 0; depth < kDeepestCluster; ++depth) {
       const std::size_t slash = name.find('/');
       if (slash == std::string_view::npos) break;
@@ -204,7 +204,7 @@ class Writer {
     return *scope;
   }
 
-  void write_scope(const Scope& scope, const std::string& name, const std::string& indent) {
+  void write_scope(const Cluster& scope, const std::string& name, const std::string& indent) {
     for (const Node* node : scope.nodes) write_node(*node, indent);
     for (const std::string& part : scope.order) {
       const std::string inner_name = name.empty() ? part : concat(name, "/", part);
@@ -250,7 +250,7 @@ class Writer {
   }
 
   const Graph& graph_;
-  Scope root_;
+  Cluster root_;
   std::set<Role> roles_;
   std::string text_;
 };
