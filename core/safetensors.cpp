@@ -24,6 +24,8 @@ static_assert(std::endian::native == std::endian::little, "elements are copied a
 
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+/// Bytes of a tensor that take a moment to copy.
+constexpr std::size_t kLarge = std::size_t{1} << 24;
 constexpr std::string_view kMetadata = "__metadata__";
 
 constexpr std::array<std::pair<std::string_view, DType>, 6> kDTypes = {{{"F32", DType::kFloat32},
@@ -144,7 +146,7 @@ Safetensors parse(std::string_view file) {
   }
   require_exact_cover(entries, data.size());
   for (const Entry& entry : entries) {
-    interruption_point();
+    if (entry.spec.bytes() >= kLarge) interruption_point();
     Tensor tensor(entry.spec);
     if (entry.end > entry.begin) std::memcpy(tensor.raw(), data.data() + entry.begin, entry.end - entry.begin);
     content.tensors.emplace(entry.name, tensor);

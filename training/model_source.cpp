@@ -20,6 +20,11 @@
 
 namespace miniqat::training {
 
+bool is_model_name(const std::string& model) {
+  const std::vector<std::string> names = models::model_names();
+  return std::ranges::find(names, model) != names.end();
+}
+
 bool is_graph_file(const std::string& model) { return model.ends_with(".json") || is_onnx_file(model); }
 
 bool is_onnx_file(const std::string& model) { return model.ends_with(".onnx"); }

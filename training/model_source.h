@@ -24,6 +24,8 @@ struct Classifier {
 
 /// Whether --model names a file rather than a model from `miniqat models`.
 bool is_graph_file(const std::string& model);
+/// One of models::model_names().
+bool is_model_name(const std::string& model);
 
 /// Whether it is an ONNX model, which has weights, too.
 bool is_onnx_file(const std::string& model);

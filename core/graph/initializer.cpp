@@ -40,7 +40,7 @@ template <class T, class Draw>
 void fill_with(std::span<T> elements, const Draw& draw) {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   for (std::size_t first = 0; first < elements.size(); first += kPiece) {
-    interruption_point();
+    if (first > 0) interruption_point();
     for (T& element : elements.subspan(first, std::min(kPiece, elements.size() - first))) element = draw();
   }
 }

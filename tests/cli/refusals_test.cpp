@@ -115,14 +115,14 @@ models --model resnet20 --image-size 4097 => --image-size
 models --model lenet5 --image-size 8 => [Conv2D "conv2/Conv2D"]
 completion => SHELL
 completion csh => bash, zsh or fish ... csh
-eval => --run ... (see miniqat eval --help)
+eval --threads 1 => --run ... (see miniqat eval --help)
 eval --json => give one of --run and --model
 eval --model m.miniqat => --dataset
 eval --model net.onnx --dataset synthetic => net.onnx is an ONNX model ... calibrate --model
 eval --model m.miniqat --run run => one of --run and --model
 eval|verify --run run --threads -1|1025|99999999999|two => --threads
 eval --run run --checkpoint '' => --checkpoint must not be empty
-predict => --run is required
+predict --threads 1 => --run is required
 verify --run run --no-runtimes --runtimes|--runtime-timeout|--min-runtime-agreement 5 => $ ... --no-runtimes
 verify --run run --no-runtimes --min-agreement 101 => --min-agreement
 verify --run run --no-runtimes --int4 => --int4 ... --no-runtimes
@@ -138,7 +138,7 @@ inspect --diff => GRAPH
 inspect tiny.json norm.json => norm.json ... --diff
 inspect --diff tiny.json tiny.json norm.json => 2 ... 3
 inspect --diff tiny.json tiny.json --dot x.dot => --diff ... --dot
-reestimate => --run
+reestimate --threads 1 => --run
 )");
 }
 

@@ -207,7 +207,7 @@ TEST_F(ReportTest, SaysWhatIsMissing) {
 
 /// A graph of `layers` layers of ten numbers, for the digits.
 std::string deep_classifier(int layers) {
-  Json nodes = {{{"name", "images"}, {"op", "Placeholder"}, {"attrs", {{"shape", {50, 8, 8, 1}}}}},
+  Json nodes = {{{"name", "images"}, {"op", "Placeholder"}, {"attrs", {{"shape", {16, 8, 8, 1}}}}},
                 {{"name", "flat"}, {"op", "Reshape"}, {"inputs", {"images"}}, {"attrs", {{"shape", {-1, 64}}}}}};
   std::string x = "flat";
   for (int i = 0; i < layers; ++i) {
@@ -225,7 +225,7 @@ std::string deep_classifier(int layers) {
 TEST_F(ReportTest, ANetworkOfVeryManyLayersAnswersTheFirstPictures) {
   place_.write("deep.json", deep_classifier(400));
   write_tiny_digits(place_, "many", 32, 1300);
-  expect_success(train("run", {"--model", "deep.json", "--data-dir", "many", "--batch-size", "4", "--steps", "2"}));
+  expect_success(train("run", {"--model", "deep.json", "--data-dir", "many", "--steps", "2"}));
   const Json run = report({"run"})["runs"][0];
   EXPECT_EQ(run["part_examples"], 1300);
   EXPECT_NE(run["notes"].dump().find("400 layers: for this page it has answered the first 1250 of 1300 test pictures"),

@@ -8,6 +8,7 @@
 
 #include "core/engine/session.h"
 #include "core/error.h"
+#include "core/parallel.h"
 #include "core/text/counted.h"
 #include "datasets/loader.h"
 #include "quantize/op_roles.h"
@@ -194,12 +195,18 @@ class LayerExamination {
     }
     own.insert(own.end(), read.begin(), read.end());
     const std::vector<Tensor> values = run_batch(session, own, batch);
-    for (std::size_t i = 0, next = count; i < count; ++i) {
-      add_noise(figures_[i].from_picture, in_float[i], values[i], batch);
-      if (alone.alone[i].node != nullptr) add_noise(figures_[i].alone, in_float[i], in_float[next++], batch);
-      const Tensor& x = values[count + i];
-      if (counters[i]) counters[i]->add(x, pictures_.elements(x, batch));
-    }
+    std::vector<const Tensor*> alone_values(count);
+    for (std::size_t i = 0, next = count; i < count; ++i)
+      if (alone.alone[i].node != nullptr) alone_values[i] = &in_float[next++];
+    // Each place has sums of its own.
+    parallel_for(static_cast<std::int64_t>(count), 1, [&](std::int64_t first, std::int64_t last) {
+      for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+        add_noise(figures_[i].from_picture, in_float[i], values[i], batch);
+        if (alone_values[i] != nullptr) add_noise(figures_[i].alone, in_float[i], *alone_values[i], batch);
+        const Tensor& x = values[count + i];
+        if (counters[i]) counters[i]->add(x, pictures_.elements(x, batch));
+      }
+    });
   }
 
   const LayerSubject& subject_;

@@ -1,13 +1,11 @@
 #include "training/run/run_directory.h"
 
-#include <algorithm>
-
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/shell_quote.h"
-#include "models/models.h"
+#include "training/model_source.h"
 #include "training/run/json_shape.h"
 
 namespace miniqat::training {
@@ -31,8 +29,7 @@ std::string way_for_file(const fs::path& file) {
 
 /// Where a model's name stands in a run's place.
 std::string way_for_model(const std::string& name) {
-  const std::vector<std::string> models = models::model_names();
-  if (std::ranges::find(models, name) == models.end()) return "";
+  if (!is_model_name(name)) return "";
   return concat("; ", name, " is a model, of which `miniqat train --model ", name, " --out runs/", name,
                 "` makes a run");
 }
