@@ -344,8 +344,9 @@ TEST_F(RefusalsTest, OfCommandsOnARun) {
   expect_success(train("float", "--float"));
   expect_success(train("norm", "--model norm.json"));
   expect_success(program("train --model lenet5 --width 0.2 --steps 1 --batch-size 4 --threads 1 --float --out drawn"));
-  for (const char* command : {"eval", "run --fetch a,b --out o", "verify", "export --out m.json", "calibrate --out ptq",
-                              "quantize --out qat", "reestimate", "sensitivity --out table --bits 2,4"})
+  for (const char* command :
+       {"eval --threads 1", "run --fetch a,b --out o", "verify --threads 1", "export --out m.json",
+        "calibrate --out ptq", "quantize --out qat", "reestimate --threads 1", "sensitivity --out table --bits 2,4"})
     refuses(command, R"(
 nowhere --run elsewhere => two runs are given: "nowhere" and --run "elsewhere"
 nowhere elsewhere => unknown argument "elsewhere"
