@@ -163,7 +163,8 @@ TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
   EXPECT_TRUE(variables_of("integers") == variables_of("integers-of-run"));
   run("export integers --out net.c");
   const std::string listed = run("runs .").out;
-  expect_text(listed, {"quantize --model net.onnx --dataset mnist --weight-bits 4 --steps 20 --batch-size 8"});
+  expect_text(listed,
+              {"miniqat quantize --steps 20 ", " --out integers --model net.onnx --dataset mnist --data-dir digits "});
 
   // What is stopped goes on with the same model only.
   auto plan = nlohmann::ordered_json::parse(bytes("integers/quantize.json"));

@@ -33,7 +33,7 @@ using testing::random_images;
 using testing::RandomModel;
 using testing::Verdict;
 
-constexpr const char* kPage = "../exporters/html/page.mjs";
+constexpr const char* kPage = "../tests/exporters/html/page.mjs";
 
 /// The data of a page.
 nlohmann::json data_of(const std::string& html) {
