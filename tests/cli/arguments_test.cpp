@@ -129,7 +129,7 @@ TEST_F(ArgumentsTest, WrongWordsFlagsAndSettingsEndWithStatus2) {
   refuses("eval --threads 1", 2, {"--run", "(see miniqat eval --help)"});
 }
 
-/// Every command that has --run. (Two that differ: refusals_test.cpp.)
+/// Every command that has --run. (Two that differ: refusals_on_runs_test.cpp.)
 TEST_F(ArgumentsTest, ARunIsAWordOrAFlag) {
   for (const char* command : {"eval", "run --fetch a,b --out o", "verify", "export --out m.json", "calibrate --out ptq",
                               "quantize --out qat", "reestimate", "sensitivity --out table --bits 2,4"})
