@@ -18,9 +18,6 @@
 
 namespace miniqat::testing::refusals_test {
 
-namespace miniqat::testing::refusals_test {
-namespace {
-
 inline std::vector<std::string> split(const std::string& text, std::string_view mark) {
   std::vector<std::string> parts;
   std::size_t begin = 0;

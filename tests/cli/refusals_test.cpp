@@ -51,7 +51,7 @@ export --out m.c => --run is required: RUN or --run RUN (see miniqat export --he
 report --out report.html => RUN
 report run => --out
 report run --out report.pdf => --out ... report.pdf ... must end in .html
-inspect => GRAPH
+inspect --dot=- => GRAPH
 inspect '' => an argument must not be empty
 inspect --diff tiny.json => --diff ... two graphs ... tiny.json
 inspect --diff => GRAPH
