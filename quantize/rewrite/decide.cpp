@@ -357,11 +357,12 @@ class Decider {
       attributes.range = RangeKind::kFixed;
       initial = {.min = known->low, .max = known->last(static_cast<int>(attributes.bits))};
     }
+    const bool takes_all = readers.empty();
     return add({.tensor = tensor,
                 .name = name,
                 .attributes = attributes,
                 .initial = initial,
-                .takes_all = readers.empty(),
+                .takes_all = takes_all,
                 .readers = std::move(readers)});
   }
 
