@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::bench {
 namespace {

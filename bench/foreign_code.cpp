@@ -14,8 +14,8 @@
 #include <new>
 
 #include "bench/guarded_array.h"
-#include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 
 namespace miniqat::bench {

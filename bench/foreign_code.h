@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "core/floating_point_control.h"
+#include "core/platform/floating_point_control.h"
 
 // Code of others may crash, hang, throw, end the process or change how its thread computes. Each is an error that names
 // the code.

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::bench {
 namespace {

@@ -9,8 +9,8 @@
 namespace miniqat::bench {
 
 /// Memory between pages that cannot be touched, for kernels of others: who reads or writes beyond one end crashes (a
-/// Trial says where), who writes beyond the other end damages a pattern. (core/guarded_memory.h does this for the whole
-/// program, and aligns to 64 bytes; here a float may be the last or the first of a page.)
+/// Trial says where), who writes beyond the other end damages a pattern. (core/memory/guarded_memory.h does this for
+/// the whole program, and aligns to 64 bytes; here a float may be the last or the first of a page.)
 class GuardedArray {
  public:
   /// Where the array touches the page: the other end has the pattern.

@@ -5,8 +5,8 @@
 
 #include "bench/foreign_code.h"
 #include "bench/timed_case.h"
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::bench {
 namespace {

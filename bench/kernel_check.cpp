@@ -10,10 +10,10 @@
 #include "bench/foreign_code.h"
 #include "bench/guarded_array.h"
 #include "bench/operation.h"
-#include "core/error.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "quantize/reference/fake_quant.h"
 
 namespace miniqat::bench {

@@ -7,8 +7,8 @@
 
 #include "bench/foreign_code.h"
 #include "bench/operation.h"
-#include "core/error.h"
 #include "core/kernels/scratch.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::bench {
 namespace {

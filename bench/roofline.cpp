@@ -5,13 +5,13 @@
 
 #include "bench/measure/rounds.h"
 #include "bench/measure/this_machine.h"
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"
-#include "core/parallel.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/threads/parallel.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 
 namespace miniqat::bench {

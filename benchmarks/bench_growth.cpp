@@ -20,9 +20,9 @@
 
 #include "benchmarks/machine.h"
 #include "core/engine/session.h"
-#include "core/error.h"
+#include "core/files/safetensors.h"
 #include "core/graph/graph_json.h"
-#include "core/safetensors.h"
+#include "core/text/error.h"
 #include "exporters/c/source.h"
 #include "exporters/json.h"
 #include "exporters/onnx/onnx.h"

@@ -14,8 +14,8 @@
 #include "benchmarks/integer_models.h"
 #include "benchmarks/machine.h"
 #include "core/engine/session.h"
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "integer/engine.h"
 #include "integer/reference/engine.h"
 

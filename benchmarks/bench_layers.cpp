@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "benchmarks/machine.h"
-#include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"

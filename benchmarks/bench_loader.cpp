@@ -14,9 +14,9 @@
 
 #include "benchmarks/machine.h"
 #include "benchmarks/training.h"
-#include "core/error.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "datasets/loader.h"
 
 namespace miniqat::benchmarks {

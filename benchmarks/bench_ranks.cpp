@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "benchmarks/machine.h"
-#include "core/cpu_name.h"
 #include "core/engine/shard_exchange.h"
-#include "core/error.h"
-#include "core/random.h"
+#include "core/platform/cpu_name.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "distributed/bucket_sum.h"
 #include "distributed/launch.h"
 

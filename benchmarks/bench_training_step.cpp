@@ -12,8 +12,8 @@
 
 #include "benchmarks/machine.h"
 #include "benchmarks/training.h"
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::benchmarks {
 namespace {

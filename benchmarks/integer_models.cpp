@@ -1,8 +1,8 @@
 #include "benchmarks/integer_models.h"
 
 #include "core/engine/session.h"
-#include "core/error.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "integer/model.h"
 #include "layers/layers.h"
 #include "models/models.h"

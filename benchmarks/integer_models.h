@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 
 namespace miniqat::benchmarks {

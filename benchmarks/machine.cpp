@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/cpu_name.h"
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
+#include "core/platform/cpu_name.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::benchmarks {
 namespace {

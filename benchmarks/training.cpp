@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "benchmarks/machine.h"
-#include "core/error.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "models/models.h"
 

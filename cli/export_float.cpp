@@ -4,8 +4,8 @@
 
 #include "cli/graph_file.h"
 #include "core/engine/session.h"
-#include "core/error.h"
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
+#include "core/text/error.h"
 #include "exporters/onnx/onnx_float.h"
 #include "quantize/op_roles.h"
 #include "training/model_source.h"

@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
 
 namespace miniqat::cli {
 

@@ -9,7 +9,7 @@
 
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"

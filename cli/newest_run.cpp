@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
 #include "core/text/shell_quote.h"
 #include "training/listing/run_list.h"
 #include "training/run/run_directory.h"

@@ -7,7 +7,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/skip_broken.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
 #include "training/report/page.h"

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::cli {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "cli/interrupt.h"
 #include "cli/print_error.h"
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/platform/working_directory.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
-#include "core/working_directory.h"
+#include "core/threads/parallel.h"
 #include "distributed/launch.h"
 #include "quantize/rewrite/layer_bits.h"
 #include "training/run/run_directory.h"

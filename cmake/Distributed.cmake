@@ -18,7 +18,7 @@ if(MINIQAT_MPI)
 endif()
 if(MINIQAT_MPI AND MPI_CXX_FOUND)
   # The few functions of core/ that it needs come along.
-  add_library(miniqat_mpi MODULE ${mpi_source} ${CMAKE_SOURCE_DIR}/core/error.cpp ${CMAKE_SOURCE_DIR}/core/concat.cpp)
+  add_library(miniqat_mpi MODULE ${mpi_source} ${CMAKE_SOURCE_DIR}/core/text/error.cpp ${CMAKE_SOURCE_DIR}/core/text/concat.cpp)
   target_link_libraries(miniqat_mpi PRIVATE miniqat_options MPI::MPI_CXX)
   # Without the C++ bindings, which are linked by default and not used.
   target_link_options(miniqat_mpi PRIVATE -Wl,--as-needed)

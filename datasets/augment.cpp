@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 
 namespace miniqat::datasets {
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
 #include "datasets/data_dir.h"
 
 namespace miniqat::datasets {

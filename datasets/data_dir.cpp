@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 
 namespace miniqat::datasets {

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/cifar10.h"

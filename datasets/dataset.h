@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "datasets/picture_options.h"
 
 namespace miniqat::datasets {

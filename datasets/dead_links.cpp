@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 
 namespace miniqat::datasets {

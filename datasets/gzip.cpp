@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "core/error.h"
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
+#include "core/text/error.h"
 
 namespace miniqat::datasets {
 

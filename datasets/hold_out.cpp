@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/class_counts.h"

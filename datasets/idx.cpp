@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "datasets/data_dir.h"
 #include "datasets/gzip.h"

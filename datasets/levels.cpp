@@ -1,6 +1,6 @@
 #include "datasets/levels.h"
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::datasets {
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <utility>
 
-#include "core/error.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::datasets {
 

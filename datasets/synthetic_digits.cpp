@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "datasets/digit_glyphs.h"
 
 namespace miniqat::datasets {

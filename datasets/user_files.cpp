@@ -9,10 +9,10 @@
 #include <set>
 #include <utility>
 
-#include "core/classic.h"
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/arrays/array_files.h"

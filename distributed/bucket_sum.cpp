@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/engine/shard_exchange.h"
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::distributed {
 namespace {

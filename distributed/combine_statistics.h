@@ -3,7 +3,7 @@
 #include <functional>
 #include <span>
 
-#include "core/shard_statistic.h"
+#include "core/tensors/shard_statistic.h"
 #include "distributed/communicator.h"
 
 namespace miniqat::distributed {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "distributed/dead_rank_watch.h"
 
 namespace miniqat::distributed {

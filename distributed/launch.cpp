@@ -15,11 +15,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/concat.h"
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/concat.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "distributed/mpi_communicator.h"
 
 namespace miniqat::distributed {

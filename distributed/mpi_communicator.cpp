@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::distributed {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::distributed {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "distributed/combine_statistics.h"
 #include "distributed/launch.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "distributed/dead_rank_watch.h"
 
 namespace miniqat::distributed {

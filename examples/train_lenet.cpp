@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "core/engine/session.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "datasets/dataset.h"
 #include "datasets/loader.h"
 #include "exporters/tflite/tflite.h"

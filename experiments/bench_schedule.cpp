@@ -22,7 +22,7 @@
 
 #include "benchmarks/training.h"
 #include "core/engine/shard_exchange.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "distributed/launch.h"
 #include "distributed/rank_exchange.h"
 

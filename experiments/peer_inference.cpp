@@ -15,9 +15,9 @@
 
 #include "benchmarks/integer_models.h"
 #include "core/engine/session.h"
-#include "core/error.h"
-#include "core/files.h"
-#include "core/parallel.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "experiments/serve.h"
 #include "exporters/onnx/onnx.h"
 #include "integer/engine.h"

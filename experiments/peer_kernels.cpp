@@ -12,9 +12,9 @@
 
 #include "bench/measure/this_machine.h"
 #include "bench/timed_case.h"
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/threads/parallel.h"
 #include "experiments/serve.h"
 
 namespace miniqat::benchmarks {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "bench/timed_case.h"
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "experiments/serve.h"
 #include "quantize/reference/fake_quant.h"
 

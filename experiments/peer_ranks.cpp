@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "benchmarks/training.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "distributed/launch.h"
 #include "distributed/rank_exchange.h"
 #include "experiments/serve.h"

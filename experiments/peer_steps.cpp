@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "benchmarks/training.h"
-#include "core/error.h"
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "experiments/serve.h"
 #include "quantize/affine.h"
 #include "quantize/kernels/fake_quant_kernels.h"

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "distributed/combine_statistics.h"
 #include "distributed/mpi_communicator.h"
 #include "distributed/tensor_sums.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "benchmarks/machine.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::benchmarks {
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <optional>
 
-#include "core/arena.h"
-#include "core/error.h"
-#include "core/guarded_memory.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/memory/arena.h"
+#include "core/memory/guarded_memory.h"
+#include "core/platform/interruption.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "integer/kernels/convolution.h"
 #include "integer/step.h"
 
@@ -73,7 +73,8 @@ class Execution {
   const std::uint8_t* images_ = nullptr;
   std::vector<std::size_t> offsets_;
   Tensor arena_, output_;
-  /// While memory is guarded (core/guarded_memory.h), in place of the arena: by tensor, as large as the part at hand.
+  /// While memory is guarded (core/memory/guarded_memory.h), in place of the arena: by tensor, as large as the part at
+  /// hand.
   std::vector<Tensor> stretches_;
   /// Examples that arena and output have room for.
   std::int64_t arena_examples_ = 0, output_examples_ = 0;

@@ -6,8 +6,8 @@
 #include <set>
 #include <span>
 
-#include "core/error.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "integer/ops/operation_check.h"
 #include "integer/packing.h"

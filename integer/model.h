@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/shape.h"
+#include "core/tensors/shape.h"
 #include "integer/arithmetic.h"
 #include "integer/ops/add.h"
 #include "integer/ops/index_map.h"

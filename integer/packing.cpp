@@ -1,6 +1,6 @@
 #include "integer/packing.h"
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::integer {
 

@@ -19,8 +19,8 @@ class Step {
   virtual ~Step() = default;
   /// On n >= 1 examples: `inputs` in the operation's order, each [n, shape...] of bytes, row-major, to `output`
   /// [n, shape...], which overlaps none of them; shapes and grids are those of the operation's tensors. Uses our
-  /// threads (core/parallel.h). Without working memory it throws std::bad_alloc or, in one of several threads, ends the
-  /// program.
+  /// threads (core/threads/parallel.h). Without working memory it throws std::bad_alloc or, in one of several threads,
+  /// ends the program.
   virtual void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const = 0;
 };
 

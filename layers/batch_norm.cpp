@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/float_range.h"
 #include "core/graph/graph.h"
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
+#include "core/tensors/float_range.h"
+#include "core/text/error.h"
 #include "layers/chain/chain_batch_norm.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/column_statistics.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "core/graph/node_check.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"
+#include "core/text/error.h"
 #include "layers/kernels/direct_convolution.h"
 
 namespace miniqat::layers {

@@ -1,9 +1,9 @@
 #include "layers/matmul.h"
 
-#include "core/error.h"
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
+#include "core/text/error.h"
 #include "layers/reference/matmul.h"
 
 namespace miniqat::layers {

@@ -4,12 +4,12 @@
 #include <span>
 #include <type_traits>
 
-#include "core/error.h"
 #include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/reference/pool.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/window.h"
+#include "core/tensors/window.h"
 
 namespace miniqat::layers {
 

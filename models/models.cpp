@@ -4,10 +4,10 @@
 #include <array>
 #include <unordered_set>
 
-#include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "models/lenet.h"
 #include "models/mobilenet_v1.h"

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "models/blocks.h"
 
 namespace miniqat::models {

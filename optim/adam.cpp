@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "optim/option_checks.h"
 
 namespace miniqat::optim {

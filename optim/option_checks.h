@@ -4,7 +4,7 @@
 #include <limits>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/exact.h"
 
 namespace miniqat::optim {

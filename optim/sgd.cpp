@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "optim/option_checks.h"
 
 namespace miniqat::optim {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <span>
 
-#include "core/affine.h"
+#include "core/tensors/affine.h"
 
 namespace miniqat::quantize {
 

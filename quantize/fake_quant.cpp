@@ -5,11 +5,11 @@
 #include <numbers>
 #include <type_traits>
 
-#include "core/error.h"
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/scratch.h"
+#include "core/text/error.h"
 #include "core/text/exact.h"
 #include "layers/chain/chain_fusion.h"
 #include "quantize/fake_quant_in_chain.h"

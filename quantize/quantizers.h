@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
 #include "quantize/affine.h"
 #include "quantize/fake_quant.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::quantize {
 namespace {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/text/base64.h"
+#include "core/text/error.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing {

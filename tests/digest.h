@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/kernels/instruction_set.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 
 namespace miniqat::testing {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 
 namespace miniqat::testing {
 

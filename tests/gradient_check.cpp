@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "core/random.h"
-#include "core/shape.h"
+#include "core/tensors/random.h"
+#include "core/tensors/shape.h"
 #include "layers/layers.h"
 
 namespace miniqat::testing {

@@ -11,10 +11,10 @@
 #include <map>
 #include <sstream>
 
-#include "core/classic.h"
 #include "core/engine/profile_report.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/graph/graph_json.h"
+#include "core/text/classic.h"
 #include "core/text/exact.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"

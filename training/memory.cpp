@@ -6,7 +6,7 @@
 #include <fstream>
 #include <locale>
 
-#include "core/classic.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
 
 namespace miniqat::training {

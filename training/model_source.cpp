@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/reach.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/user_files.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/classic.h"
+#include "core/text/classic.h"
 
 namespace miniqat::training {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/graph/source_ops.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/softmax_cross_entropy.h"
 
 namespace miniqat::training {

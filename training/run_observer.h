@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::quantize {
 struct RewriteReport;
@@ -54,7 +54,7 @@ class RunObserver {
   virtual void warn(const std::string&) {}
   /// Asked before every step: a training then writes its checkpoint and returns, the others throw Stopped and write
   /// nothing. Steps and evaluations that are under way end by themselves, or by an Interruption
-  /// (core/interruption.h), which leaves the same behind.
+  /// (core/platform/interruption.h), which leaves the same behind.
   virtual bool wants_to_stop() { return false; }
 };
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/op_roles.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/graph/op_interfaces.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat::bench {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "core/graph/op_interfaces.h"
+#include "core/text/error.h"
 
 namespace miniqat::bench {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "bench/judge/exact_step.h"
 #include "core/engine/sweep.h"
-#include "core/error.h"
-#include "core/shape.h"
+#include "core/tensors/shape.h"
+#include "core/text/error.h"
 
 namespace miniqat::bench {
 

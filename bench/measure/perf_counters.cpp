@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::bench {
 namespace {

@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "bench/measure/rounds.h"
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::bench {
 namespace {

@@ -9,12 +9,12 @@
 #include <fstream>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "core/cpu_name.h"
-#include "core/cpu_quota.h"
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
+#include "core/platform/cpu_name.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/threads/cpu_quota.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::bench {
 namespace {

@@ -23,7 +23,7 @@ std::vector<Cache> data_caches(const std::filesystem::path& folder = "/sys/devic
 struct Machine {
   std::string cpu;
   int cores = 0;
-  /// Of the cgroups, in cores (core/cpu_quota.h).
+  /// Of the cgroups, in cores (core/threads/cpu_quota.h).
   std::optional<double> cpu_quota;
   /// Of our own loops, MINIQAT_MAX_ISA considered.
   std::string instruction_set;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 
 namespace miniqat::bench {

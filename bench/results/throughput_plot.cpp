@@ -6,8 +6,8 @@
 #include <compare>
 #include <cstdio>
 
-#include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 
 namespace miniqat::bench {
 namespace {

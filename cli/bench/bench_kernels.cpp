@@ -15,13 +15,13 @@
 #include "bench/results/throughput_plot.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/flags/flag_checks.h"
-#include "core/error.h"
-#include "core/files.h"
-#include "core/parallel.h"
+#include "core/files/files.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "core/threads/parallel.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {

@@ -7,10 +7,10 @@
 #include "bench/training_steps.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/interrupt.h"
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/suggest.h"
+#include "core/threads/parallel.h"
 #include "models/models.h"
 #include "training/settings/usage_error.h"
 

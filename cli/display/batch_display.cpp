@@ -6,7 +6,7 @@
 #include "cli/display/print_note.h"
 #include "cli/interrupt.h"
 #include "cli/with_flags.h"
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::cli {
 

@@ -6,7 +6,7 @@
 
 #include "cli/display/text_table.h"
 #include "cli/with_flags.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "training/percent.h"
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "cli/display/text_table.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "quantize/inspect/quantizer_text.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cli/display/text_table.h"
-#include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "training/percent.h"
 
 namespace miniqat::cli {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/utf8.h"
 

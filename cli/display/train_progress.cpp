@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "training/train/pace.h"
 
 namespace miniqat::cli {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 

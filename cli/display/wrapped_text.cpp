@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/utf8.h"
 
 namespace miniqat::cli {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/concat.h"
+#include "core/text/concat.h"
 #include "core/text/shell_quote.h"
 #include "core/text/suggest.h"
 

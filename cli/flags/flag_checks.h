@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/flags/setting_flags.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "quantize/range_kind.h"
 #include "training/calibrate/calibration.h"
 #include "training/settings/train_settings.h"

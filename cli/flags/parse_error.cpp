@@ -4,7 +4,7 @@
 #include <regex>
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat {
 

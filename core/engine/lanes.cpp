@@ -4,15 +4,15 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// As in core/team.cpp: sleep and wake-up take about as long.
+/// As in core/team/team.cpp: sleep and wake-up take about as long.
 constexpr std::chrono::microseconds kSpin(50);
 
 /// Waits while `word` is `value`, first without sleep.

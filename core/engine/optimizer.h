@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat {
 

@@ -6,9 +6,9 @@
 #include <map>
 #include <vector>
 
-#include "core/classic.h"
-#include "core/error.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 
 namespace miniqat {

@@ -10,10 +10,10 @@
 #include "core/engine/training_plan.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
-#include "core/guarded_memory.h"
 #include "core/kernels/finite.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/memory/guarded_memory.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat {
 namespace {

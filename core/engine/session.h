@@ -11,9 +11,9 @@
 #include "core/engine/optimizer.h"
 #include "core/engine/plan/plan_request.h"
 #include "core/engine/shard_exchange.h"
-#include "core/error.h"
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 
@@ -69,7 +69,7 @@ class NonFiniteUpdate : public NonFiniteLoss {
 /// ones are initialised from the seed and their name, plans are compiled again. Same seed, thread count and machine:
 /// bitwise the same results. A session (and its graph) is for one thread at a time. Sessions in several threads may run
 /// at once, each with workers, oneDNN kernels and working memory of its thread's own; thread_count() is the same for
-/// all. The calling thread is left as it was (core/parallel.h, ComputeScope).
+/// all. The calling thread is left as it was (core/threads/parallel.h, ComputeScope).
 class Session {
  public:
   explicit Session(Graph& graph, SessionOptions options = {});

@@ -3,11 +3,11 @@
 
 #include "core/engine/session.h"
 #include "core/engine/training_plan.h"
-#include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/finite.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 

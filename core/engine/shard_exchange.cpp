@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "core/shard_statistic.h"
-#include "core/tensor.h"
+#include "core/tensors/shard_statistic.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat {
 

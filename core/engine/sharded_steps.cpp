@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat {
 namespace {

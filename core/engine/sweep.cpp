@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "core/engine/profile.h"
-#include "core/error.h"
 #include "core/graph/op_interfaces.h"
-#include "core/guarded_memory.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/memory/guarded_memory.h"
+#include "core/platform/interruption.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <set>
 
-#include "core/error.h"
 #include "core/graph/attributes.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"

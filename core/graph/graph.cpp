@@ -4,11 +4,11 @@
 #include <atomic>
 #include <charconv>
 
-#include "core/classic.h"
-#include "core/error.h"
 #include "core/graph/graph_rollback.h"
 #include "core/graph/op.h"
 #include "core/graph/source_ops.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 

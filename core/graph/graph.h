@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/graph/node_order.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat {
 

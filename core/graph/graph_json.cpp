@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"

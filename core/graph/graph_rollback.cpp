@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 

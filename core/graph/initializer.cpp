@@ -6,10 +6,10 @@
 #include <span>
 #include <string_view>
 
-#include "core/error.h"
-#include "core/float_range.h"
-#include "core/interruption.h"
-#include "core/random.h"
+#include "core/platform/interruption.h"
+#include "core/tensors/float_range.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/graph/attributes.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <string_view>
 
-#include "core/error.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 

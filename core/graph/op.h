@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/backend.h"
 #include "core/graph/attributes.h"
+#include "core/graph/backend.h"
 #include "core/graph/op_queries.h"
-#include "core/shard_statistic.h"
-#include "core/tensor.h"
+#include "core/tensors/shard_statistic.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat {
 

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "core/error.h"
 #include "core/graph/graph.h"
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 
 // Questions to any op, for those who need not know its interface (core/graph/op.h, core/graph/op_interfaces.h).
 

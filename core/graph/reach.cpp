@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 namespace {

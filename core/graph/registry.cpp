@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 
 namespace miniqat {

@@ -3,11 +3,11 @@
 #include <array>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/float_range.h"
 #include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
+#include "core/tensors/float_range.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 

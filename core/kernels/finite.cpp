@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 
 namespace miniqat {

@@ -4,12 +4,12 @@
 #include <functional>
 #include <utility>
 
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn_run.h"
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
-#include "core/team.h"
+#include "core/team/team.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::onednn {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "core/shape.h"
+#include "core/tensors/shape.h"
 
 /// The heavy arithmetic, done by oneDNN behind functions that take our layouts. Kernels are compiled at their first use
 /// and kept for the shapes (and the thread count) at hand. They and the growing scratch buffer that they share belong

@@ -3,9 +3,9 @@
 #include <new>
 #include <utility>
 
-#include "core/aligned_memory.h"
-#include "core/guarded_memory.h"
 #include "core/kernels/instruction_set.h"
+#include "core/memory/aligned_memory.h"
+#include "core/memory/guarded_memory.h"
 
 namespace miniqat::onednn {
 namespace {

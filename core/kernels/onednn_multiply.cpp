@@ -5,7 +5,7 @@
 
 #include "core/kernels/onednn.h"
 #include "core/kernels/onednn_run.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::onednn {
 namespace {

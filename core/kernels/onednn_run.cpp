@@ -1,6 +1,6 @@
 #include "core/kernels/onednn_run.h"
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::onednn {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "core/error.h"
 #include "core/kernels/onednn_kernel.h"
-#include "core/team.h"
+#include "core/team/team.h"
+#include "core/text/error.h"
 
 /// The compiled kernels of a thread, and how they run. Only the implementations of core/kernels/onednn.h include this.
 namespace miniqat::onednn {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/aligned_memory.h"
-#include "core/guarded_memory.h"
+#include "core/memory/aligned_memory.h"
+#include "core/memory/guarded_memory.h"
 
 namespace miniqat {
 namespace {

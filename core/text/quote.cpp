@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "core/classic.h"
-#include "core/error.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
 #include "core/text/utf8.h"
 
 namespace miniqat {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdio>
 
-#include "core/classic.h"
+#include "core/text/classic.h"
 #include "core/text/quote.h"
 
 namespace miniqat {

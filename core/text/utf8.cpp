@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::utf8 {
 namespace {

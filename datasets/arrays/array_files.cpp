@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::datasets {
 namespace {

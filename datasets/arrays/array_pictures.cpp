@@ -6,9 +6,9 @@
 #include <cstring>
 #include <span>
 
-#include "core/classic.h"
-#include "core/error.h"
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
 #include "core/text/exact.h"
 #include "core/text/suggest.h"
 #include "datasets/dataset.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "datasets/arrays/npy.h"
 
 namespace miniqat::datasets {

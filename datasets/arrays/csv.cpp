@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/classic.h"
-#include "core/error.h"
-#include "core/files.h"
-#include "core/interruption.h"
+#include "core/files/files.h"
+#include "core/platform/interruption.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "datasets/dataset.h"
 #include "datasets/gzip.h"

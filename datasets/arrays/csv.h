@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat::datasets {
 

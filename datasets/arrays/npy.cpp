@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "core/error.h"
-#include "core/shape.h"
+#include "core/tensors/shape.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "core/text/utf8.h"

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "core/error.h"
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "datasets/arrays/npy.h"
 #include "datasets/dead_links.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "datasets/pictures/alpha.h"
 
 namespace miniqat::datasets {

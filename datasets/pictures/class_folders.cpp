@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/classic.h"
-#include "core/error.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/dead_links.h"

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
 
 namespace miniqat::datasets {
 

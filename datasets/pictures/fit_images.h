@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "datasets/picture_options.h"
 
 namespace miniqat::datasets {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "datasets/pictures/orientation.h"
 
 namespace miniqat::datasets {

@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/dead_links.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/classic.h"
-#include "core/error.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "datasets/pictures/bmp.h"
 #include "datasets/pictures/jpeg.h"

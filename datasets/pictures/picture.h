@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/shape.h"
+#include "core/tensors/shape.h"
 
 namespace miniqat::datasets {
 

@@ -9,10 +9,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/classic.h"
-#include "core/error.h"
-#include "core/files.h"
-#include "core/safetensors.h"
+#include "core/files/files.h"
+#include "core/files/safetensors.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
 
 namespace miniqat::datasets {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "datasets/pictures/alpha.h"
 #include "datasets/pictures/orientation.h"
 

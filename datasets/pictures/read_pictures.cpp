@@ -4,11 +4,11 @@
 #include <chrono>
 #include <mutex>
 
-#include "core/error.h"
-#include "core/files.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/files/files.h"
+#include "core/platform/interruption.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
+#include "core/threads/parallel.h"
 #include "datasets/decode_progress.h"
 #include "datasets/pictures/decoding_budget.h"
 #include "datasets/pictures/resize.h"

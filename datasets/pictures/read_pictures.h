@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "datasets/picture_options.h"
 #include "datasets/pictures/class_folders.h"
 #include "datasets/shared_decoding.h"

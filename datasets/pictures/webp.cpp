@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "datasets/pictures/alpha.h"
 #include "datasets/pictures/orientation.h"
 

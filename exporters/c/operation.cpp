@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/arena.h"
-#include "core/error.h"
+#include "core/memory/arena.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "exporters/c/text.h"
 #include "integer/packing.h"

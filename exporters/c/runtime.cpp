@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "exporters/c/runtime_layers.h"
 
 namespace miniqat::exporters {

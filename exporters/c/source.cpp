@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "exporters/c/operation.h"
 #include "exporters/c/runtime.h"
 #include "exporters/c/text.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 
 namespace miniqat::exporters {

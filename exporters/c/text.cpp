@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/classic.h"
+#include "core/text/classic.h"
 #include "core/text/quote.h"
 
 namespace miniqat::exporters {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::exporters {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include "core/error.h"
 #include "core/text/base64.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/page.h"
 #include "exporters/html/page_texts.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 
 namespace miniqat::exporters {

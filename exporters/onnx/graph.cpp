@@ -4,7 +4,7 @@
 #include <bit>
 #include <charconv>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "exporters/onnx/onnx.h"
 

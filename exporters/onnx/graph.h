@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/window.h"
+#include "core/tensors/window.h"
 #include "formats/onnx/onnx.pb.h"
 #include "integer/arithmetic.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "exporters/onnx/graph.h"
 #include "exporters/onnx/weights.h"
 

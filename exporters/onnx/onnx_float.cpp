@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/concat.h"
-#include "core/error.h"
+#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "exporters/onnx/graph.h"
 #include "exporters/onnx/parameters.h"
 #include "layers/layers.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
 #include "integer/arithmetic.h"
 
 namespace miniqat::exporters {

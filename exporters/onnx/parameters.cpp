@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
-#include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
+#include "core/text/error.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -1,6 +1,6 @@
 #include "exporters/tflite/graph.h"
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "exporters/tflite/rules.h"
 
 namespace miniqat::exporters {

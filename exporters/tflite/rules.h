@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/window.h"
+#include "core/tensors/window.h"
 #include "exporters/tflite/tflite_generated.h"
 #include "integer/arithmetic.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "exporters/tflite/graph.h"
 #include "exporters/tflite/rules.h"

@@ -4,9 +4,9 @@
 #include <climits>
 #include <set>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/graph/reach.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "importers/onnx/literal.h"
 #include "importers/onnx/ops.h"

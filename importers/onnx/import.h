@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
 #include "importers/onnx/report.h"
 
 namespace miniqat::importers {

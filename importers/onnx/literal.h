@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "formats/onnx/onnx.pb.h"
 
 namespace miniqat::importers {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "formats/onnx/onnx.pb.h"
 
 namespace miniqat::importers {

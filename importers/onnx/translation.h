@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
-#include "core/window.h"
+#include "core/tensors/window.h"
 #include "importers/onnx/import.h"
 #include "importers/onnx/literal.h"
 #include "importers/onnx/node.h"

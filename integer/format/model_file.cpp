@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstring>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "integer/format/json_fields.h"

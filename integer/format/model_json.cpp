@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "integer/format/json_fields.h"
 

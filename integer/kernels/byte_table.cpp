@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "integer/kernels/requantization.h"
 
 namespace miniqat::integer {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::integer {
 namespace {

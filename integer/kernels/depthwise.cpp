@@ -8,7 +8,7 @@
 
 #include "core/kernels/kernel_choice.h"
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "integer/kernels/packed_weights.h"
 
 #if defined(__SSE2__)

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/kernels/requantization.h"
 #include "integer/model.h"
 #include "integer/step.h"

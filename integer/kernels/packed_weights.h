@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/kernels/requantization.h"
 #include "integer/model.h"
 

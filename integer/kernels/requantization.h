@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/arithmetic.h"
 
 namespace miniqat::integer {

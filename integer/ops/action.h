@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/shape.h"
+#include "core/tensors/shape.h"
 #include "integer/arithmetic.h"
 
 namespace miniqat::integer {

@@ -1,7 +1,7 @@
 #include "integer/ops/add.h"
 
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "integer/kernels/pair_of_inputs.h"
 #include "integer/ops/operation_check.h"
 #include "integer/step.h"

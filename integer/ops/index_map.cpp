@@ -3,7 +3,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "integer/kernels/byte_table.h"
 #include "integer/ops/operation_check.h"
 #include "integer/step.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/window.h"
+#include "core/tensors/window.h"
 #include "integer/ops/action.h"
 
 namespace miniqat::integer {

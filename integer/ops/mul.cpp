@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "integer/kernels/pair_of_inputs.h"
 #include "integer/kernels/requantization.h"
 #include "integer/ops/operation_check.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "integer/model.h"
 

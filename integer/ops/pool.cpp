@@ -4,7 +4,7 @@
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "integer/kernels/requantization.h"
 #include "integer/ops/operation_check.h"
 #include "integer/step.h"

@@ -1,8 +1,8 @@
 #include "integer/reference/engine.h"
 
-#include "core/error.h"
-#include "core/interruption.h"
-#include "core/tensor.h"
+#include "core/platform/interruption.h"
+#include "core/tensors/tensor.h"
+#include "core/text/error.h"
 #include "integer/model.h"
 
 namespace miniqat::integer::reference {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/graph/op_interfaces.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "layers/chain/chain_kernels.h"
 #include "layers/kernels/masks.h"
 

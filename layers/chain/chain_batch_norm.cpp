@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/eigen.h"
 #include "core/graph/op.h"
+#include "core/tensors/eigen.h"
 
 namespace miniqat::layers {
 namespace {

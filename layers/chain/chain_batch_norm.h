@@ -3,7 +3,7 @@
 #include <span>
 
 #include "core/kernels/scratch.h"
-#include "core/shard_statistic.h"
+#include "core/tensors/shard_statistic.h"
 #include "layers/batch_norm.h"
 #include "layers/chain/chain_kernels.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include "core/eigen.h"
-#include "core/parallel.h"
+#include "core/tensors/eigen.h"
+#include "core/threads/parallel.h"
 #include "layers/chain/chain.h"
 #include "layers/chain/chain_kernels.h"
 #include "layers/chain/chain_pool.h"

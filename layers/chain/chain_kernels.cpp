@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "layers/chain/channel_sums.h"
 
 namespace miniqat::layers {

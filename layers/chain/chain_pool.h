@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/shape.h"
+#include "core/tensors/shape.h"
 #include "layers/chain/chain_kernels.h"
 
 namespace miniqat::layers {

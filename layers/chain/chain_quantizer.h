@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "core/affine.h"
+#include "core/tensors/affine.h"
 #include "layers/chain/chain_rounding.h"
 
 namespace miniqat {

@@ -5,7 +5,7 @@
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::layers {
 namespace {

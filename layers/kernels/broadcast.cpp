@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::layers {
 namespace {

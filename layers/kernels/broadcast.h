@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
-#include "core/shape.h"
+#include "core/tensors/shape.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::layers {
 

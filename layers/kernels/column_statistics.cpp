@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/float_range.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
+#include "core/tensors/float_range.h"
+#include "core/threads/parallel.h"
 #include "layers/kernels/column_parts.h"
 
 namespace miniqat::layers {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/window.h"
+#include "core/tensors/window.h"
 
 /// The gradients of a depthwise convolution with one filter a channel (multiplier 1), vectorised over the channels of
 /// NHWC images. The result is the same on every instruction set. Shapes: x [batch, h, w, channels], filter [kh, kw,

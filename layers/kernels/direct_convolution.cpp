@@ -6,7 +6,7 @@
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 #if MINIQAT_HAS_INSTRUCTION_SETS
 #include <immintrin.h>

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/window.h"
+#include "core/tensors/window.h"
 
 /// Convolutions of few channels, for which oneDNN pads too much or lacks a kernel: vectorised over the output channels
 /// (the gradient of the input: over a window's row of input channels) with several pixels in registers, straight from

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/parallel.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::layers {
 

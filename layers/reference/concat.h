@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/shape.h"
+#include "core/tensors/shape.h"
 
 namespace miniqat::layers::reference {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "core/shape.h"
-#include "core/window.h"
+#include "core/tensors/shape.h"
+#include "core/tensors/window.h"
 
 namespace miniqat::layers::reference {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/shape.h"
-#include "core/window.h"
+#include "core/tensors/shape.h"
+#include "core/tensors/window.h"
 
 /// The specification of MaxPool and AvgPool. x [n, h, w, c], y [n, oh, ow, c], row-major.
 namespace miniqat::layers::reference {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/shape.h"
+#include "core/tensors/shape.h"
 
 namespace miniqat::layers::reference {
 

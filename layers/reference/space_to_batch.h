@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/shape.h"
+#include "core/tensors/shape.h"
 
 namespace miniqat::layers::reference {
 

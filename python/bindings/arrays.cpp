@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/concat.h"
+#include "core/text/concat.h"
 #include "python/bindings/interpreter.h"
 
 namespace miniqat::python {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/safetensors.h"
-#include "core/shape.h"
-#include "core/tensor.h"
+#include "core/files/safetensors.h"
+#include "core/tensors/shape.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat::python {
 

@@ -3,7 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "datasets/loader.h"
 #include "python/bindings/dataset_arrays.h"
 #include "python/bindings/handles.h"

@@ -8,11 +8,11 @@
 #include <cmath>
 #include <span>
 
-#include "core/error.h"
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
+#include "core/threads/parallel.h"
 #include "python/bindings/handles.h"
 
 namespace miniqat::python {

@@ -3,11 +3,11 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
-#include "core/error.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "importers/onnx/import.h"
 #include "python/bindings/handles.h"

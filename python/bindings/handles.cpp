@@ -1,6 +1,6 @@
 #include "python/bindings/handles.h"
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::python {
 

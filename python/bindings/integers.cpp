@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "exporters/c/source.h"
 #include "exporters/html/html.h"
 #include "exporters/json.h"

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::python {
 namespace {

@@ -4,8 +4,8 @@
 #include <set>
 #include <type_traits>
 
-#include "core/classic.h"
-#include "core/error.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "training/settings/train_settings.h"
 

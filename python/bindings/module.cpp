@@ -1,7 +1,7 @@
 // The module miniqat._core: what each file binds, errors, threads.
 
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/keywords.h"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "python/bindings/dataset_arrays.h"
 #include "python/bindings/handles.h"

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "core/parallel.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/threads/parallel.h"
 #include "datasets/hold_out.h"
 #include "python/bindings/observer.h"
 #include "python/bindings/values.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <optional>
 
-#include "core/classic.h"
-#include "core/eigen.h"
+#include "core/tensors/eigen.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
 #include "layers/layers.h"
 #include "quantize/calibrate/float_network.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/eigen.h"
 #include "core/graph/source_ops.h"
+#include "core/tensors/eigen.h"
 #include "core/text/counted.h"
 #include "layers/batch_norm.h"
 #include "layers/identity.h"

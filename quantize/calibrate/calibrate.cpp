@@ -4,9 +4,8 @@
 #include <array>
 
 #include "core/engine/plan/plan_request.h"
-#include "core/error.h"
 #include "core/graph/op_queries.h"
-#include "core/non_finite.h"
+#include "core/text/error.h"
 #include "core/text/exact.h"
 #include "quantize/calibrate/histogram.h"
 #include "quantize/calibrate/squared_error.h"

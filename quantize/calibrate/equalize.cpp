@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "core/eigen.h"
+#include "core/tensors/eigen.h"
 #include "core/text/counted.h"
 #include "layers/batch_norm.h"
 #include "layers/depthwise_conv2d.h"

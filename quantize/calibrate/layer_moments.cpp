@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/eigen.h"
 #include "core/kernels/onednn.h"
+#include "core/tensors/eigen.h"
 #include "layers/layers.h"
 
 namespace miniqat::quantize {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/random.h"
-#include "core/tensor.h"
+#include "core/tensors/random.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat::quantize {
 

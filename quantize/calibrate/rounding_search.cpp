@@ -4,8 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "core/eigen.h"
-#include "core/parallel.h"
+#include "core/tensors/eigen.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::quantize {
 namespace {

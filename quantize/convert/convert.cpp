@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "layers/dropout.h"
 #include "layers/identity.h"
 #include "layers/softmax.h"

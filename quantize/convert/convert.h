@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "core/error.h"
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
+#include "core/text/error.h"
 #include "integer/model.h"
 
 namespace miniqat::quantize {

@@ -4,7 +4,7 @@
 #include <array>
 #include <unordered_map>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/convert/integer_lookup.h"
 #include "quantize/convert/refusals.h"

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/convert/graph_walk.h"
 #include "quantize/convert/integer_batch_norm.h"

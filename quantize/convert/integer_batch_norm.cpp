@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/batch_norm.h"
 
 namespace miniqat::quantize {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/arithmetic.h"
 #include "quantize/affine.h"
 

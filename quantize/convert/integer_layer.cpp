@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "integer/packing.h"
 #include "quantize/affine.h"
 #include "quantize/convert/integer_grid.h"

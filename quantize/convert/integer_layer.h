@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 #include "quantize/convert/integer_line.h"
 

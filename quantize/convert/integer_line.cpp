@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/elementwise.h"
 
 namespace miniqat::quantize {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 #include "quantize/convert/integer_grid.h"
 

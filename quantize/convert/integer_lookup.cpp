@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/graph/op_queries.h"
+#include "core/text/error.h"
 
 namespace miniqat::quantize {
 

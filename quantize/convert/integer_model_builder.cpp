@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "quantize/convert/integer_layer.h"
 #include "quantize/convert/integer_lookup.h"

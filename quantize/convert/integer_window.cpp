@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/conv2d.h"
 #include "layers/depthwise_conv2d.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/graph/graph.h"
-#include "core/shape.h"
-#include "core/window.h"
+#include "core/tensors/shape.h"
+#include "core/tensors/window.h"
 #include "layers/space_to_batch.h"
 
 namespace miniqat::quantize {

@@ -1,6 +1,6 @@
 #include "quantize/convert/refusals.h"
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 
 namespace miniqat::quantize {

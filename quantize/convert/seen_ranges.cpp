@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/reach.h"
+#include "core/text/error.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantizers.h"
 #include "quantize/range_training.h"

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
 #include "quantize/convert/static_values.h"
 
 namespace miniqat::quantize {

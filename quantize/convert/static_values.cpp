@@ -4,9 +4,9 @@
 #include <span>
 
 #include "core/engine/session.h"
-#include "core/error.h"
 #include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"

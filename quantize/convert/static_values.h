@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
 
 namespace miniqat::quantize {
 

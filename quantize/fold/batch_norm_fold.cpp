@@ -3,12 +3,12 @@
 #include <array>
 #include <cmath>
 
-#include "core/eigen.h"
-#include "core/error.h"
-#include "core/float_range.h"
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/scratch.h"
+#include "core/tensors/eigen.h"
+#include "core/tensors/float_range.h"
+#include "core/text/error.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/reference/batch_norm_fold.h"
 

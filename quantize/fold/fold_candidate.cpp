@@ -4,8 +4,8 @@
 #include <array>
 #include <unordered_set>
 
-#include "core/error.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "layers/batch_norm.h"
 #include "layers/bias_add.h"
 #include "layers/concat.h"

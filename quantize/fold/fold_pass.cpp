@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "layers/depthwise_conv2d.h"

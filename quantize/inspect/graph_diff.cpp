@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/graph_json.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

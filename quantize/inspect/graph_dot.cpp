@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/classic.h"
-#include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "layers/concat.h"
 #include "quantize/inspect/quantizer_text.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "layers/kernels/column_parts.h"
 #include "quantize/kernels/fake_quant_sets.h"
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "core/error.h"
 #include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "layers/conv2d.h"
 #include "layers/depthwise_conv2d.h"

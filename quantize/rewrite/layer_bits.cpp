@@ -6,8 +6,8 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "core/error.h"
 #include "core/graph/graph.h"
+#include "core/text/error.h"
 #include "core/text/exact.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"

@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/error.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "layers/batch_norm.h"
 #include "layers/bias_add.h"
 #include "layers/concat.h"

@@ -2,9 +2,9 @@
 
 #include <unordered_set>
 
-#include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"

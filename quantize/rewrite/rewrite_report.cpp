@@ -7,10 +7,10 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/error.h"
 #include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "layers/batch_norm.h"
 #include "layers/softmax_cross_entropy.h"
 #include "quantize/fake_quant.h"

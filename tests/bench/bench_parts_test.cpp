@@ -15,8 +15,8 @@
 #include "bench/results/throughput_plot.h"
 #include "bench/roofline.h"
 #include "bench/timed_case.h"
-#include "core/parallel.h"
 #include "core/text/json.h"
+#include "core/threads/parallel.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 

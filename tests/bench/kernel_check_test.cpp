@@ -13,7 +13,7 @@
 
 #include "bench/foreign_code.h"
 #include "bench/timed_case.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/errors.h"
 
 namespace miniqat::bench::kernel_check_test {

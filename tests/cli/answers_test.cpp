@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <sstream>
 
-#include "core/error.h"
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"

@@ -7,8 +7,8 @@
 #include <map>
 #include <sstream>
 
-#include "core/error.h"
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
+#include "core/text/error.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 #include "tests/fewer_cases.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <map>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "core/text/json.h"
 #include "formats/onnx/onnx.pb.h"
 #include "tests/cli/program.h"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/concat.h"
+#include "core/text/concat.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/cli/tiny_task.h"
 
 namespace miniqat::testing::output_test {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "formats/onnx/onnx.pb.h"
 #include "tests/cli/tiny_task.h"

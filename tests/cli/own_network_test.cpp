@@ -11,10 +11,10 @@
 #include <regex>
 #include <string>
 
-#include "core/concat.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
+#include "core/text/concat.h"
 #include "importers/onnx/import.h"
 #include "layers/layers.h"
 #include "tests/cli/program.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <regex>
 
-#include "core/concat.h"
+#include "core/text/concat.h"
 #include "core/text/shell_quote.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"

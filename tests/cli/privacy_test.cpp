@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/cli/tiny_task.h"
 #include "tests/runtimes/judge.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::testing::python_reader_test {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <set>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::testing::random_feeds_test {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 

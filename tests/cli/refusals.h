@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/cli/in_process.h"
 #include "tests/cli/tiny_task.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "core/concat.h"
-#include "core/error.h"
+#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"

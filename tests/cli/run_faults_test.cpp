@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 #include "tests/cli/variable.h"

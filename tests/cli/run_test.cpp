@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::testing::run_test {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/concat.h"
+#include "core/text/concat.h"
 #include "tests/cli/program.h"
 #include "tests/temp_dir.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 
 namespace miniqat::testing {
 namespace {

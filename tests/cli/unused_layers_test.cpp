@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/cli/tiny_task.h"
 
 namespace miniqat::testing::unused_layers_test {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/team.h"
+#include "core/team/team.h"
 
 namespace miniqat::testing {
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <map>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "tests/datasets/gzip_bytes.h"
 #include "tests/datasets/picture_files.h"

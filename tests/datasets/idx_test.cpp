@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/datasets/gzip_bytes.h"
 #include "tests/datasets/mnist.h"
 #include "tests/errors.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "tests/errors.h"
 
 namespace miniqat::datasets::synthetic_digits_test {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/files.h"
-#include "core/parallel.h"
+#include "core/files/files.h"
+#include "core/threads/parallel.h"
 #include "datasets/decode_progress.h"
 #include "datasets/pictures/read_pictures.h"
 #include "tests/datasets/dataset_files.h"

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::distributed::periodic_call_test {
 namespace {

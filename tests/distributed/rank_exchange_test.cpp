@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "distributed/launch.h"
 #include "tests/distributed/thread_ranks.h"
 #include "tests/errors.h"

@@ -10,7 +10,7 @@
 #include <memory>
 #include <thread>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/cli/run_files.h"
 #include "tests/distributed/ranks_task.h"
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "distributed/tensor_sums.h"
 
 namespace miniqat::distributed {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::distributed {
 namespace {

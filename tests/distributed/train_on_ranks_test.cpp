@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/concat.h"
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
+#include "core/text/concat.h"
 #include "tests/cli/run_files.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/distributed/ranks_task.h"

@@ -7,7 +7,7 @@
 
 #include "core/engine/session.h"
 #include "core/graph/source_ops.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "integer/reference/engine.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"

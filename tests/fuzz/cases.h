@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "tests/fuzz/graph_case.h"
 
 namespace miniqat::fuzz {

@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <random>
 
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "tests/fuzz/cases.h"

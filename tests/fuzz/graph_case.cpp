@@ -6,13 +6,13 @@
 
 #include "bench/judge/step_judge.h"
 #include "core/engine/session.h"
-#include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "quantize/quantization.h"
 

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/files/safetensors.h"
 #include "core/graph/graph_json.h"
-#include "core/parallel.h"
-#include "core/safetensors.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "exporters/onnx/onnx.h"
 #include "integer/engine.h"
 #include "integer/format/model_file.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/registry.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "layers/layers.h"
 #include "tests/fuzz/cases.h"
@@ -36,7 +36,7 @@ class Maker {
     for (std::int64_t& e : result) e = extent(most);
     return result;
   }
-  // One in so many is large: several threads share the work from twice core/parallel.h's grain on.
+  // One in so many is large: several threads share the work from twice core/threads/parallel.h's grain on.
   Shape image() {
     if (chance(10)) return Shape({8, 17, 19, any({13, 16, 17, 33})});
     return Shape({extent(5), extent(13), extent(13), extent(33)});

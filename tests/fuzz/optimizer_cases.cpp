@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/error.h"
-#include "core/parallel.h"
-#include "core/random.h"
-#include "core/tensor.h"
+#include "core/tensors/random.h"
+#include "core/tensors/tensor.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "optim/adam.h"
 #include "optim/log_adam.h"
 #include "optim/sgd.h"

@@ -7,11 +7,11 @@
 #include <unordered_map>
 
 #include "core/engine/session.h"
-#include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 
 namespace miniqat::fuzz {

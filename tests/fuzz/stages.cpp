@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "tests/fuzz/cases.h"
 #include "tests/fuzz/integer_cases.h"
 #include "tests/fuzz/optimizer_cases.h"

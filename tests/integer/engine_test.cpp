@@ -7,8 +7,8 @@
 
 #include <cmath>
 
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "integer/format/model_file.h"
 #include "integer/kernels/convolution.h"
 #include "integer/kernels/depthwise.h"

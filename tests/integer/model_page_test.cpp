@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/text/json.h"
 #include "exporters/json.h"
 #include "integer/format/model_file.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "tests/errors.h"
 
 namespace miniqat::integer::packing_test {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/random.h"
-#include "core/tensor.h"
+#include "core/tensors/random.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 
 namespace miniqat::testing {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/eigen.h"
+#include "core/tensors/eigen.h"
 #include "integer/model.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/files.h"
-#include "core/tensor.h"
+#include "core/files/files.h"
+#include "core/tensors/tensor.h"
 #include "integer/reference/engine.h"
 #include "quantize/affine.h"
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "core/engine/session.h"
-#include "core/error.h"
 #include "core/graph/graph.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "layers/mean.h"
 #include "tests/errors.h"
 #include "tests/layers/op_runner.h"

@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "layers/depthwise_conv2d.h"
 #include "tests/layers/convolution_case.h"
 #include "tests/layers/op_runner.h"

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "layers/conv2d.h"
 
 namespace miniqat::testing {

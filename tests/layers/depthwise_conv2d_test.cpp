@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/kernels/depthwise_kernels.h"
 #include "layers/reference/conv2d.h"
 #include "tests/layers/convolution_case.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/engine/session.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 
 namespace miniqat::dropout_test {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/engine/session.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/kernels/broadcast.h"
 #include "layers/layers.h"
 

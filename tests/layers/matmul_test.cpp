@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/eigen.h"
-#include "core/error.h"
+#include "core/tensors/eigen.h"
+#include "core/text/error.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::matmul_test {

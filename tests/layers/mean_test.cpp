@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/layers/op_runner.h"
 #include "tests/thread_counts.h"
 

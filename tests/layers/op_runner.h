@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
-#include "core/guarded_memory.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/memory/guarded_memory.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::testing {
 

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::pool_test {

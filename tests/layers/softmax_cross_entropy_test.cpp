@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/engine/session.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 
 namespace miniqat::softmax_cross_entropy_test {

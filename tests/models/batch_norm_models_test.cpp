@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/engine/session.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "optim/sgd.h"

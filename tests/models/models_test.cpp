@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 
 namespace miniqat::models::models_test {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "tests/thread_counts.h"
 
 namespace miniqat::optim::adam_test {

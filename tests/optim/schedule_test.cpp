@@ -6,7 +6,7 @@
 #include <numbers>
 #include <string>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::optim::schedule_test {
 namespace {

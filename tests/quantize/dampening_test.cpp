@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/engine/session.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "quantize/quantizers.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "integer/reference/engine.h"
 #include "layers/layers.h"
 #include "quantize/affine.h"

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/registry.h"
 #include "core/graph/source_ops.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "quantize/affine.h"
 #include "quantize/quantize.h"
 #include "tests/quantize/quantizer_steps.h"

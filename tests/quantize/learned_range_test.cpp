@@ -9,7 +9,7 @@
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
 #include "quantize/affine.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/engine/session.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "models/models.h"
 #include "optim/sgd.h"
 #include "quantize/rewrite/rewrite.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 
 namespace miniqat::testing {

@@ -6,7 +6,7 @@
 
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "quantize/fake_quant.h"
 
 namespace miniqat::testing {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "quantize/reference/fake_quant.h"
 
 namespace miniqat::quantize::range_training_test {

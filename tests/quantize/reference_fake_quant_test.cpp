@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "quantize/range_training.h"
 #include "quantize/reference/fake_quant.h"
 #include "tests/quantize/grid_options.h"

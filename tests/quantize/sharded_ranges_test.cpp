@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/engine/session.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
 #include "quantize/fake_quant.h"

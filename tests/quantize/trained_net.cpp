@@ -1,7 +1,7 @@
 #include "tests/quantize/trained_net.h"
 
 #include "core/engine/session.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
 #include "quantize/calibrate/calibrate.h"

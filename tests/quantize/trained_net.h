@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
 #include "integer/arithmetic.h"
 #include "quantize/rewrite/rewrite.h"
 

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/argmax.h"
-#include "core/error.h"
+#include "core/tensors/argmax.h"
+#include "core/text/error.h"
 
 namespace miniqat::testing {
 

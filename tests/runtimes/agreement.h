@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 
 namespace miniqat::testing {
 

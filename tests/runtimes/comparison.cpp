@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "formats/onnx/onnx.pb.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/tflite/tflite_models.h"

@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "core/engine/session.h"
-#include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "tests/quantize/net_parts.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing {

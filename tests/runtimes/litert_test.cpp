@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "exporters/tflite/tflite.h"
 #include "integer/reference/engine.h"

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "exporters/onnx/onnx.h"
 #include "tests/runtimes/comparison.h"

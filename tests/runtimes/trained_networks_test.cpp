@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/error.h"
 #include "core/graph/graph_json.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "datasets/idx.h"
 #include "layers/layers.h"

@@ -1,6 +1,6 @@
 // Commands that are ended amid their work, at any point of it: what is left behind goes on to the same bits.
 
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
 
 #include <atomic>
 #include <memory>

@@ -4,8 +4,8 @@
 
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
 #include "quantize/convert/convert.h"

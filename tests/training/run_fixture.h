@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 #include "training/train/trainer.h"

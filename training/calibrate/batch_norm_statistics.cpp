@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/eigen.h"
 #include "core/engine/session.h"
-#include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/kernels/finite.h"
-#include "core/non_finite.h"
+#include "core/tensors/eigen.h"
+#include "core/text/error.h"
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "datasets/augment.h"
 #include "datasets/dataset.h"
 #include "training/model_source.h"

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "core/graph/graph_json.h"
-#include "core/parallel.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
+#include "core/threads/parallel.h"
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
 #include "quantize/quantization.h"

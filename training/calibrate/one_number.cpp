@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "core/error.h"
 #include "core/graph/reach.h"
+#include "core/text/error.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "training/calibrate/batch_norm_statistics.h"
 

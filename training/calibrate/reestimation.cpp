@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/graph/graph_json.h"
-#include "core/parallel.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
+#include "core/threads/parallel.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/one_answer.h"
 #include "training/percent.h"

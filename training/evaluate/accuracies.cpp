@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "training/percent.h"
 

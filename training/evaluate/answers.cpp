@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "core/argmax.h"
+#include "core/tensors/argmax.h"
 #include "core/text/json.h"
 #include "training/evaluate/class_scores.h"
 

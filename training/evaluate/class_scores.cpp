@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/eigen.h"
+#include "core/tensors/eigen.h"
 
 namespace miniqat::training {
 namespace {

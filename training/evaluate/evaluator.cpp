@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/argmax.h"
 #include "core/engine/profile.h"
+#include "core/tensors/argmax.h"
 #include "datasets/loader.h"
 #include "training/evaluate/class_scores.h"
 

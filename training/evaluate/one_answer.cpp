@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "core/classic.h"
-#include "core/error.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "datasets/user_files.h"
 #include "training/percent.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/argmax.h"
+#include "core/tensors/argmax.h"
 #include "training/evaluate/class_scores.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/integer_evaluator.h"

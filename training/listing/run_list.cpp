@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/run/command_record.h"
 #include "training/run/run_directory.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "quantize/rewrite/residual_sums.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/class_weights.h"

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/platform/interruption.h"
 #include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/shell_quote.h"
+#include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/integer_evaluator.h"

@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/parallel.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
+#include "core/threads/parallel.h"
 #include "datasets/loader.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/fake_quant.h"

@@ -3,8 +3,8 @@
 #include <span>
 #include <system_error>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "training/run/run_directory.h"
 #include "training/settings/settings.h"

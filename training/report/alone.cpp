@@ -4,7 +4,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "quantize/op_roles.h"
 
 namespace miniqat::training {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/argmax.h"
+#include "core/tensors/argmax.h"
 #include "core/text/base64.h"
 #include "datasets/pictures/resize.h"
 #include "training/evaluate/class_scores.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <span>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "quantize/quantization.h"
 #include "training/model_source.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "quantize/quantization.h"
 #include "training/run/run_source.h"

@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "core/error.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "quantize/inspect/quantizer_text.h"
 #include "quantize/op_roles.h"
 #include "quantize/quantizers.h"

@@ -7,9 +7,9 @@
 #include <unordered_map>
 
 #include "core/engine/session.h"
-#include "core/error.h"
-#include "core/parallel.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "datasets/loader.h"
 #include "quantize/op_roles.h"
 #include "training/report/alone.h"

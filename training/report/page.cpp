@@ -1,6 +1,6 @@
 #include "training/report/page.h"
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/page.h"
 #include "training/report/page_texts.h"

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <set>
 
-#include "core/error.h"
-#include "core/parallel.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/report/run_examination.h"
 #include "training/run/json_shape.h"

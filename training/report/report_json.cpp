@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "core/parallel.h"
 #include "core/text/shell_quote.h"
+#include "core/threads/parallel.h"
 #include "training/report/layers_json.h"
 #include "training/run/machine.h"
 #include "training/settings/settings.h"

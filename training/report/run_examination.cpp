@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/engine/session.h"
-#include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "datasets/class_counts.h"
 #include "quantize/op_roles.h"
 #include "quantize/quantization.h"

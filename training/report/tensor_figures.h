@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "quantize/quantizers.h"
 
 namespace miniqat::training {

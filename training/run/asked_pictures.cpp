@@ -4,7 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "datasets/user_files.h"
 #include "training/run/data_of_run.h"

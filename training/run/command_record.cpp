@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/shell_quote.h"
 

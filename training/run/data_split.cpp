@@ -1,6 +1,6 @@
 #include "training/run/data_split.h"
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "datasets/user_files.h"
 #include "training/settings/usage_error.h"
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/engine/session.h"
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
 #include "datasets/dataset.h"
 #include "training/model_source.h"
 #include "training/settings/train_settings.h"

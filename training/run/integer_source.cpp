@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/engine/session.h"
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/shell_quote.h"
 #include "quantize/convert/convert.h"

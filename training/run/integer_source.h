@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
 #include "datasets/dataset.h"
 #include "integer/model.h"
 #include "training/run/run_directory.h"

@@ -3,11 +3,11 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 
-#include "core/cpu_name.h"
-#include "core/error.h"
 #include "core/kernels/instruction_set.h"
-#include "core/parallel.h"
+#include "core/platform/cpu_name.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::training {
 namespace {

@@ -4,8 +4,8 @@
 #include <locale>
 #include <string_view>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 

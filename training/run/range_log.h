@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/safetensors.h"
 
 namespace miniqat::training {
 

@@ -1,7 +1,7 @@
 #include "training/run/run_directory.h"
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/shell_quote.h"

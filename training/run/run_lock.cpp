@@ -11,7 +11,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 
 namespace miniqat::training {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "core/text/quote.h"
 #include "training/model_source.h"
 #include "training/run/integer_source.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "datasets/class_counts.h"
 #include "training/run/init_checkpoint.h"

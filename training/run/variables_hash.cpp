@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "core/classic.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/classic.h"
 #include "importers/onnx/import.h"
 
 namespace miniqat::training {

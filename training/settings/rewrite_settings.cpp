@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

@@ -7,11 +7,11 @@
 #include <tuple>
 #include <utility>
 
-#include "core/parallel.h"
 #include "core/text/exact.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "core/threads/parallel.h"
 #include "datasets/data_dir.h"
 #include "datasets/dataset.h"
 #include "datasets/user_files.h"

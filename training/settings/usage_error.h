@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::training {
 

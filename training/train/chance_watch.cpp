@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "core/classic.h"
+#include "core/text/classic.h"
 #include "quantize/fake_quant.h"
 
 namespace miniqat::training {

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/classic.h"
-#include "core/cpu_quota.h"
-#include "core/error.h"
-#include "core/parallel.h"
-#include "core/team.h"
+#include "core/team/team.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
+#include "core/threads/cpu_quota.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::training {
 namespace {

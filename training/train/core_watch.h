@@ -13,7 +13,7 @@ struct CoreLimits {
   int threads = 1;
   /// Cores that the process may use.
   int cores = 1;
-  /// core/cpu_quota.h
+  /// core/threads/cpu_quota.h
   std::optional<double> quota;
 
   /// Those of this process and of thread_count().
@@ -21,7 +21,7 @@ struct CoreLimits {
 };
 
 /// Warns once when threads of a training had no core for a tenth of some seconds (seconds_without_cores() of
-/// core/team.h), and names the cause: a CPU quota, or other programs. If there are more
+/// core/team/team.h), and names the cause: a CPU quota, or other programs. If there are more
 /// threads than cores, or than the quota lets run, it warns without such a measurement: then threads wait for one
 /// another inside oneDNN, too, which nobody measures.
 class CoreWatch : public StepHook {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/classic.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
 #include "core/text/shell_quote.h"
 #include "training/calibrate/batch_norm_statistics.h"

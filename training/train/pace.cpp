@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/classic.h"
+#include "core/text/classic.h"
 
 namespace miniqat::training {
 

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "core/graph/source_ops.h"
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
 #include "core/text/counted.h"
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"

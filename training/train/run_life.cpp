@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
-#include "core/classic.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/graph/graph_json.h"
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/classic.h"
+#include "core/text/classic.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "datasets/user_files.h"

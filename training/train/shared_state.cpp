@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "core/concat.h"
 #include "core/graph/graph_json.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/concat.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {

@@ -6,13 +6,13 @@
 #include <optional>
 #include <set>
 
-#include "core/interruption.h"
-#include "core/non_finite.h"
-#include "core/parallel.h"
+#include "core/platform/interruption.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/shell_quote.h"
 #include "core/text/suggest.h"
+#include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
 #include "datasets/loader.h"
 #include "datasets/user_files.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/reach.h"
 #include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "quantize/quantizers.h"
 #include "quantize/range_kind.h"

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/error.h"
-#include "core/files.h"
-#include "core/working_directory.h"
+#include "core/files/files.h"
+#include "core/platform/working_directory.h"
+#include "core/text/error.h"
 #include "integer/model.h"
 #include "training/verify/subprocess.h"
 

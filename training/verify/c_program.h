@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 #include "training/verify/runtimes.h"
 

@@ -1,6 +1,6 @@
 #include "training/verify/integer_bits.h"
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 
 namespace miniqat::training {

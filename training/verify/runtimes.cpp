@@ -3,11 +3,11 @@
 #include <cstring>
 #include <system_error>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/platform/working_directory.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
-#include "core/working_directory.h"
 #include "integer/model.h"
 #include "training/verify/layer_comparison.h"
 #include "training/verify/subprocess.h"

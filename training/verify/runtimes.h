@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 
 namespace miniqat::training {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <thread>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::training {
 namespace {

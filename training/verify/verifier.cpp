@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/argmax.h"
-#include "core/classic.h"
+#include "core/tensors/argmax.h"
+#include "core/text/classic.h"
 #include "datasets/loader.h"
 #include "integer/model.h"
 #include "integer/reference/engine.h"

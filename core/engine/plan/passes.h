@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/arena.h"
 #include "core/engine/plan/plan.h"
 #include "core/graph/graph.h"
 #include "core/graph/op.h"
+#include "core/memory/arena.h"
 
 // The passes of compile_plan, in their order. Each takes what earlier ones returned, and returns a value of its own.
 // Steps are numbered: node i of n runs forward in step i and backward in step 2n-1-i; step 2n is behind all of them.

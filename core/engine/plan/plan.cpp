@@ -5,11 +5,11 @@
 #include <string>
 
 #include "core/engine/plan/passes.h"
-#include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
-#include "core/guarded_memory.h"
-#include "core/random.h"
+#include "core/memory/guarded_memory.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 namespace {

@@ -94,7 +94,7 @@ struct Plan {
   std::vector<std::shared_ptr<const Op>> fused;
   std::deque<Tensor> tensors;
   Tensor arena;
-  /// While memory is guarded (core/guarded_memory.h), in place of the arena: every stretch on its own.
+  /// While memory is guarded (core/memory/guarded_memory.h), in place of the arena: every stretch on its own.
   std::vector<Tensor> stretches;
 };
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/backend.h"
+#include "core/graph/backend.h"
 #include "core/graph/graph.h"
 
 namespace miniqat {

@@ -3,9 +3,9 @@
 #include <unordered_set>
 
 #include "core/engine/plan/passes.h"
-#include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 
 namespace miniqat {
 namespace {

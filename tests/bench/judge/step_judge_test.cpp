@@ -9,8 +9,8 @@
 
 #include "core/engine/session.h"
 #include "core/graph/op.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "quantize/quantize.h"

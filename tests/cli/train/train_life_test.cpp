@@ -8,7 +8,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "tests/cli/run_files.h"

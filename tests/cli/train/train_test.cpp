@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
+#include "core/files/safetensors.h"
 #include "core/graph/graph_json.h"
-#include "core/safetensors.h"
 #include "core/text/json.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 

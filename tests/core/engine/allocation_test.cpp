@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "core/engine/session.h"
-#include "core/guarded_memory.h"
 #include "core/kernels/scratch.h"
-#include "core/parallel.h"
-#include "core/random.h"
-#include "core/team.h"
+#include "core/memory/guarded_memory.h"
+#include "core/team/team.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "integer/engine.h"
 #include "layers/layers.h"
 #include "models/models.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/engine/sweep.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 
 namespace miniqat::gradient_tree_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/engine/session.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "tests/errors.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/engine/session.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "optim/adam.h"
 #include "tests/layers/op_runner.h"

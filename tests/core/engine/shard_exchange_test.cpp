@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "tests/errors.h"
 
 namespace miniqat::shard_exchange_test {

@@ -9,7 +9,7 @@
 #include "core/engine/profile.h"
 #include "core/engine/session.h"
 #include "core/engine/sweep.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
 #include "tests/core/observer_op.h"

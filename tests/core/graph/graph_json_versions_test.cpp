@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 
 namespace miniqat::graph_json_versions_test {

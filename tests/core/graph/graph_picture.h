@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/error.h"
 #include "core/graph/graph.h"
+#include "core/text/error.h"
 
 namespace miniqat::testing {
 

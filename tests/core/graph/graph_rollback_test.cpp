@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/engine/session.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "tests/core/graph/graph_picture.h"
 #include "tests/errors.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/platform/interruption.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::initializer_test {
 namespace {

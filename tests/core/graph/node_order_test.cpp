@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/graph/graph.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "tests/errors.h"
 

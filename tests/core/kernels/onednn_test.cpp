@@ -5,10 +5,10 @@
 #include <cmath>
 #include <vector>
 
-#include "core/error.h"
 #include "core/kernels/onednn_kernel.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat::onednn::onednn_test {
 namespace {

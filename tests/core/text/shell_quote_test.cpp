@@ -8,7 +8,7 @@
 #include <iterator>
 #include <vector>
 
-#include "core/concat.h"
+#include "core/text/concat.h"
 #include "core/text/quote.h"
 #include "tests/temp_dir.h"
 

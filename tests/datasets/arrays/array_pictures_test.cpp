@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
 #include "datasets/dataset.h"
 #include "datasets/levels.h"
 #include "tests/errors.h"

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "datasets/arrays/array_files.h"
 #include "datasets/arrays/array_pictures.h"
 #include "tests/datasets/dataset_files.h"

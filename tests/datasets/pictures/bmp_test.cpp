@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/errors.h"
 

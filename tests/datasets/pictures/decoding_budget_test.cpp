@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/interruption.h"
+#include "core/platform/interruption.h"
 #include "tests/datasets/picture_files.h"
 
 namespace miniqat::datasets::decoding_budget_test {

@@ -14,7 +14,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "datasets/pictures/read_pictures.h"
 #include "datasets/shared_decoding.h"
 #include "tests/datasets/picture_files.h"

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/errors.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "datasets/pictures/orientation.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/errors.h"

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "exporters/c/source.h"
 
 namespace miniqat::testing {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 #include "tests/temp_dir.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "exporters/c/source.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/c/c_project.h"

@@ -9,9 +9,9 @@
 #include <set>
 #include <span>
 
-#include "core/argmax.h"
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/tensors/argmax.h"
+#include "core/text/error.h"
 #include "exporters/c/operation.h"
 #include "exporters/c/text.h"
 #include "integer/reference/engine.h"

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/text/base64.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "exporters/html/html.h"
 #include "integer/reference/engine.h"

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <set>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/text/base64.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "integer/format/model_file.h"
 #include "integer/reference/engine.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 // What the fuzzers of readers share. Each is a file with a MINIQAT_READER: bytes in, and either the reader
 // refuses them with an Error in one line, or what it read can be written and read back to the same. Anything else ends

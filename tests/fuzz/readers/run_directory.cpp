@@ -1,6 +1,6 @@
 #include "training/run/run_directory.h"
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "tests/fuzz/readers/reader.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"

@@ -1,8 +1,8 @@
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 
 #include <cstring>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "tests/fuzz/readers/reader.h"
 
 namespace miniqat::fuzz::safetensors_reader {

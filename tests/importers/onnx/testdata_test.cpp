@@ -11,9 +11,9 @@
 #include <map>
 #include <optional>
 
-#include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "tests/fewer_cases.h"
 #include "tests/importers/onnx/node_chain.h"
 

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "integer/engine.h"
 #include "integer/reference/engine.h"
 #include "tests/integer/random_model.h"

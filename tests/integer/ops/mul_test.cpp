@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/tensor.h"
+#include "core/tensors/tensor.h"
 #include "integer/model.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/engine/plan/plan.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "tests/layers/op_runner.h"
 

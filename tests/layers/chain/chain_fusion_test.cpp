@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "tests/layers/chain/chain_case.h"
 #include "tests/layers/op_runner.h"
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <cstring>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "layers/chain/chain.h"
 #include "tests/fewer_cases.h"
 #include "tests/layers/chain/chain_case.h"

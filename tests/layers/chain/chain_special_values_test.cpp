@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "layers/chain/chain.h"
 #include "optim/sgd.h"
 #include "tests/errors.h"

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "core/engine/plan/plan.h"
-#include "core/error.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "tests/digest.h"
 #include "tests/fewer_cases.h"
 #include "tests/layers/chain/chain_case.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "tests/digest.h"
 #include "tests/fewer_cases.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "quantize/calibrate/equalize.h"

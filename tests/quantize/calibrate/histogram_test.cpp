@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 
 namespace miniqat::quantize::histogram_test {
 namespace {

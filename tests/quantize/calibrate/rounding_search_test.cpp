@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "tests/thread_counts.h"
 
 namespace miniqat::quantize::rounding_search_test {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 
 namespace miniqat::quantize::squared_error_test {
 namespace {

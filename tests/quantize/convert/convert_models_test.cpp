@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "quantize/convert/convert.h"

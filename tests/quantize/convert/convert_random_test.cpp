@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/engine/session.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "quantize/affine.h"
 #include "quantize/convert/convert.h"

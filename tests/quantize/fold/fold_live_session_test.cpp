@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/gradient_check.h"
 #include "tests/quantize/fold/batch_norm_classifier.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/batch_norm_classifier.h"

@@ -6,7 +6,7 @@
 
 #include "core/engine/session.h"
 #include "core/graph/graph.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "layers/layers.h"
 
 namespace miniqat::testing {

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/parallel.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
 #include "quantize/reference/fake_quant.h"
 #include "tests/fewer_cases.h"
 

@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 
 namespace miniqat::quantize::fake_quant_sets_test {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <iterator>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 #include "core/text/json.h"
 #include "quantize/rewrite/layer_settings.h"
 #include "quantize/rewrite/rewrite.h"

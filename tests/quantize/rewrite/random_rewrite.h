@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "core/error.h"
 #include "core/graph/graph_json.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "tests/fewer_cases.h"

@@ -6,8 +6,8 @@
 
 #include <map>
 
-#include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "core/text/error.h"
 #include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize::remarks_test {

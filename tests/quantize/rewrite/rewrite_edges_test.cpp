@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/primitive_batch_norm.h"
 #include "tests/quantize/toy_graph.h"

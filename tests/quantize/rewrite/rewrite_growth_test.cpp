@@ -10,7 +10,7 @@
 #include <functional>
 #include <new>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/primitive_batch_norm.h"

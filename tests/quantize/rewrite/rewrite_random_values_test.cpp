@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/engine/session.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "layers/batch_norm.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/fold/spelled_out_batch_norm.h"

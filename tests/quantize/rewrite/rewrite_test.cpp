@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
+#include "core/text/error.h"
 #include "quantize/quantization.h"
 #include "quantize/quantize.h"
 #include "tests/quantize/toy_graph.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <variant>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/training/run_fixture.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"

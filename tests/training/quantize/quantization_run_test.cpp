@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "core/text/json.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"

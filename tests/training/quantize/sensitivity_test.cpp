@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "datasets/loader.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "core/engine/session.h"
-#include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "core/random.h"
+#include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "layers/relu.h"
 #include "quantize/quantize.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/text/error.h"
 #include "tests/training/run_fixture.h"
 
 namespace miniqat::training::curves_test {

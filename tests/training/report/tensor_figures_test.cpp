@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/random.h"
+#include "core/tensors/random.h"
 
 namespace miniqat::training::tensor_figures_test {
 namespace {

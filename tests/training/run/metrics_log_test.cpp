@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/text/json.h"
 #include "tests/temp_dir.h"
 

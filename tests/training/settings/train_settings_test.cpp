@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "tests/errors.h"
 
 namespace miniqat::training::train_settings_test {

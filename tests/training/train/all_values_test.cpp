@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "datasets/loader.h"
 #include "quantize/calibrate/calibrate.h"
 #include "tests/training/run_fixture.h"

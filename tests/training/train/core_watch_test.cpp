@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/team_load.h"
+#include "core/team/team_load.h"
 
 namespace miniqat::training::core_watch_test {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "datasets/loader.h"
 #include "quantize/calibrate/calibrate.h"
 #include "tests/errors.h"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/error.h"
+#include "core/text/error.h"
 
 namespace miniqat::training::subprocess_test {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/argmax.h"
+#include "core/files/safetensors.h"
 #include "core/graph/graph_json.h"
-#include "core/safetensors.h"
+#include "core/tensors/argmax.h"
 #include "tests/training/run_fixture.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/integer_evaluator.h"

@@ -1,0 +1,25 @@
+#include "core/text/concat.h"
+
+#include <locale>
+#include <sstream>
+
+namespace miniqat {
+
+void TextPart::write_text(std::ostream& stream, const void* text) { stream << static_cast<const char*>(text); }
+
+void TextPart::write_string(std::ostream& stream, const void* text) {
+  stream << *static_cast<const std::string*>(text);
+}
+
+void TextPart::write_view(std::ostream& stream, const void* text) {
+  stream << *static_cast<const std::string_view*>(text);
+}
+
+std::string join_parts(std::initializer_list<TextPart> parts) {
+  std::ostringstream stream;
+  stream.imbue(std::locale::classic());
+  for (const TextPart& part : parts) part.write(stream);
+  return stream.str();
+}
+
+}  // namespace miniqat
