@@ -12,7 +12,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/bench/kernels/fake_quant_plugin.h
 
 # The libraries, each after those that it needs. A component of find_package(miniqat) is one of them; `options` and `onnx_proto` are
 # parts that several need.
-set(parts options core layers integer onnx_proto quantize exporters importers optim datasets models distributed training)
+set(parts options core openmp_calls layers integer onnx_proto quantize exporters importers optim datasets models distributed training)
 set(components ${parts})
 list(REMOVE_ITEM components options onnx_proto)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/miniqat)
@@ -33,10 +33,10 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/miniqat-config-version.cmak
 install(FILES ${CMAKE_BINARY_DIR}/miniqat-config.cmake ${CMAKE_BINARY_DIR}/miniqat-config-version.cmake
   ${CMAKE_SOURCE_DIR}/cmake/FindOneDnn.cmake DESTINATION ${package_folder} COMPONENT development)
 
-# A linker wants a library before those that it needs.
+# A linker wants a library before those that it needs. (The one that defines OpenMP's functions is for who asks for it.)
 set(pc_libraries)
 foreach(part ${parts})
-  if(NOT part STREQUAL options)
+  if(NOT part MATCHES "^(options|openmp_calls)$")
     string(PREPEND pc_libraries "-lminiqat_${part} ")
   endif()
 endforeach()
@@ -44,10 +44,18 @@ file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INST
 configure_file(${CMAKE_SOURCE_DIR}/cmake/miniqat.pc.in ${CMAKE_BINARY_DIR}/miniqat.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/miniqat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-install(CODE "set(source_folder \"${CMAKE_SOURCE_DIR}\")
-set(header_folder \"${CMAKE_INSTALL_INCLUDEDIR}/miniqat\")
-set(components ${components})" COMPONENT development)
-install(SCRIPT ${CMAKE_SOURCE_DIR}/cmake/InstallHeaders.cmake COMPONENT development)
+# Public headers: all but kernels, specifications and what only files of the same folder include. (The check of an
+# installation compiles each by itself.)
+set(header_rooms ${components})
+list(REMOVE_ITEM header_rooms openmp_calls)
+foreach(room ${header_rooms})
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat COMPONENT development
+    FILES_MATCHING PATTERN *.h
+    REGEX "/(kernels|chain|reference|page)$" EXCLUDE
+    REGEX "exporters/(onnx|tflite)/(file|graph|parameters|rules|weights)\\.h$" EXCLUDE
+    REGEX "importers/onnx/(channel_shuffle|clip|hard_swish|literal|node|ops|reshaping|translation|windows)\\.h$" EXCLUDE
+    REGEX "(layers/(convolution_op|unary_op|view_op)|quantize/(fake_quant_in_chain|range_training))\\.h$" EXCLUDE)
+endforeach()
 
 set(doc_folder ${CMAKE_INSTALL_DATADIR}/doc/miniqat)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md ${CMAKE_SOURCE_DIR}/LICENSE

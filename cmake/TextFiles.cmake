@@ -1,11 +1,20 @@
-# Writes a header with the text of files, for programs that hold them:
-#   cmake -DHEADER=FILE -DARRAY=kName -DNAMESPACE=a::b "-DFILES=FILE;..." -P TextFiles.cmake
-# `ARRAY` has a pair of name (without folders) and text for each file.
-set(rows)
-foreach(file ${FILES})
-  get_filename_component(name ${file} NAME)
-  file(READ ${file} text)
-  string(APPEND rows "    {\"${name}\", R\"text_file(${text})text_file\"},\n")
+# Makes `header` with the texts of the files in `folder`, for programs that hold them: `array` (in `namespace`) has a pair of
+# name (without folders) and text for each file.
+function(miniqat_text_files header array namespace folder)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*)
+  add_custom_command(OUTPUT ${header}
+    COMMAND ${CMAKE_COMMAND} -DHEADER=${header} -DARRAY=${array} -DNAMESPACE=${namespace} "-DFILES=${files}"
+            -P ${CMAKE_SOURCE_DIR}/cmake/TextFiles.cmake
+    DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/TextFiles.cmake VERBATIM)
+endfunction()
+
+# The command itself.
+if(CMAKE_SCRIPT_MODE_FILE)
+  set(rows)
+  foreach(file ${FILES})
+    get_filename_component(name ${file} NAME)
+    file(READ ${file} text)
+    string(APPEND rows "    {\"${name}\", R\"text_file(${text})text_file\"},\n")
 endforeach()
 file(WRITE ${HEADER} "#pragma once
 
@@ -19,3 +28,4 @@ ${rows}};
 
 }  // namespace ${NAMESPACE}
 ")
+endif()

@@ -284,6 +284,24 @@ TEST(House, FastIntegersDoNotCallTheirSpecification) {
   EXPECT_EQ(calls, 1);
 }
 
+/// A source that no list has is not compiled, and its tests do not run. (Labs and the fuzzers of readers are found by
+/// their place.)
+TEST(House, EverySourceIsInAList) {
+  std::map<fs::path, std::string> lists;
+  for (const fs::path& file : all_sources()) {
+    const std::string path = fs::relative(file, MINIQAT_SOURCE_DIR).string();
+    if (file.extension() != ".cpp" || path.starts_with("labs/") || path.starts_with("tests/fuzz/readers/")) continue;
+    if (path == "experiments/replay.cpp") continue;
+    bool listed = false;
+    for (fs::path folder = file.parent_path(); folder != MINIQAT_SOURCE_DIR; folder = folder.parent_path()) {
+      if (!lists.contains(folder))
+        for (const std::string& line : lines_of(folder / "CMakeLists.txt")) lists[folder] += line + "\n";
+      listed = listed || lists[folder].find(fs::relative(file, folder).replace_extension().string()) != std::string::npos;
+    }
+    EXPECT_TRUE(listed) << path << " is in no CMakeLists.txt";
+  }
+}
+
 /// core/tensors/eigen.h says why.
 TEST(House, EigenStaysInFormulas) {
   const fs::path door = fs::path(MINIQAT_SOURCE_DIR) / "core/tensors/eigen.h";
