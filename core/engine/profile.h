@@ -15,7 +15,7 @@ namespace miniqat {
 /// The least that a part of a step must do. Divided by the rates of a machine it is the least time.
 struct PartWork {
   double multiply_adds = 0;
-  /// Of the tensors that it reads and writes, each read once and written once.
+  /// Bytes of the tensors that the part reads and writes, each read once and written once.
   double bytes = 0;
 
   PartWork& operator+=(const PartWork& other) {
@@ -44,12 +44,12 @@ class Profile {
 
   /// Something that takes time: a node of the graph, the update of a variable, the wait for a batch.
   struct Part {
-    /// Of nodes that run as one, the scope.
+    /// The name of the node, of the variable or of what else takes the time; of nodes that run as one, their scope.
     std::string name;
     /// A node's op type, or what is done instead of an op.
     std::string type;
     std::array<Duration, kProfilePhases> time{};
-    /// Of all calls.
+    /// The work of all calls together.
     std::array<PartWork, kProfilePhases> work{};
     std::int64_t calls = 0;
 
@@ -128,7 +128,7 @@ class ProfileScope {
   Profile::Time begin_;
 };
 
-/// The same for a whole step.
+/// Records its own lifetime as a step of the profile; does nothing without one.
 class ProfileStep {
  public:
   ProfileStep(Profile* profile, std::int64_t number) : profile_(profile), number_(number) {

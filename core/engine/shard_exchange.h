@@ -70,7 +70,7 @@ class ShardExchange {
 struct ShardOptions {
   /// The slices that are fed: `range.count` of `range.total`. With an exchange it is the exchange's.
   ShardRange range = {};
-  /// That compute each slice. Like `range.total`, and unlike all else here, it may change the bits.
+  /// The threads that compute each slice. Like `range.total`, and unlike all else here, it may change the bits.
   int threads = 1;
   /// The most slices that are computed side by side.
   int at_once = 1;

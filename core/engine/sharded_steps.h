@@ -76,9 +76,9 @@ class ShardedSteps {
   const int threads_;
   Lanes lanes_;
   std::map<std::string, ShardedPlan> plans_;
-  /// Of each slice: the loss, then what its plan observed. combine_statistics() puts all into the first.
+  /// The statistics of each slice: the loss, then what its plan observed. combine_statistics() puts all into the first.
   std::vector<std::vector<ShardStatistic>> statistics_;
-  /// Of each slice.
+  /// The loss of each slice.
   std::vector<double> losses_;
 };
 

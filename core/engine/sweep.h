@@ -29,7 +29,7 @@ class StepObserver {
 /// How the steps of a plan run.
 struct Sweep {
   Backend backend = Backend::kFast;
-  /// Of the session, and the number of the training step: for random numbers.
+  /// The session's seed and the number of the training step: for random numbers.
   std::uint64_t seed = 1;
   std::int64_t step = 0;
   /// ForwardContext::slice.

@@ -11,8 +11,8 @@ namespace miniqat {
 /// `limit` bytes).
 std::string read_file(const std::filesystem::path& path, std::uintmax_t limit = std::uintmax_t{1} << 31);
 
-/// The same for what may be larger: no limit for a regular file, whose size is known; that of read_file() for pipes and
-/// devices, which need not end.
+/// The whole of a file that may be large: no limit for a regular file, whose size is known; the limit of read_file()
+/// for pipes and devices, which need not end.
 std::string read_large_file(const std::filesystem::path& path);
 
 /// At most `bytes` of a file from `offset` on, fewer at its end. Throws Error naming path and reason.
@@ -51,8 +51,9 @@ struct FileContent {
   std::string_view bytes;
 };
 
-/// The same for files that belong together: none is touched before all are complete beside their places. Only a rename
-/// that fails after that, which takes a file system that changes meanwhile, can leave some of them old.
+/// Writes files that belong together as write_file_atomically() does: none is touched before all are complete beside
+/// their places. Only a rename that fails after that, which takes a file system that changes meanwhile, can leave some
+/// of them old.
 void write_files_atomically(const std::vector<FileContent>& files);
 
 }  // namespace miniqat

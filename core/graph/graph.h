@@ -20,7 +20,7 @@ class GraphRollback;
 class Node;
 class Op;
 
-/// Of the kinds of ops that have none.
+/// The attributes of ops that have none.
 struct NoAttributes {
   void visit(AttributeVisitor&) {}
 };
@@ -48,7 +48,7 @@ struct Use {
 /// so that the nodes in between need not run. See TakesShortcuts.
 struct Shortcut {
   Use use;
-  /// Of the same shape as what the use takes in the graph, and earlier.
+  /// The tensor that the use takes instead: an earlier one of the same shape.
   Output taken;
 };
 

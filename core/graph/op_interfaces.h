@@ -115,7 +115,7 @@ class FusesWithNext {
 /// A layer, whose work is counted in multiply-adds.
 class MultipliesAndAdds {
  public:
-  /// Of one forward.
+  /// The multiply-adds of one forward.
   virtual std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const = 0;
 
  protected:

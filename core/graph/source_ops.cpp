@@ -11,7 +11,7 @@
 
 namespace miniqat {
 
-// Their values come from the session.
+// The values of placeholders and variables come from the session.
 
 class PlaceholderOp final : public OpOf<Placeholder> {
  public:

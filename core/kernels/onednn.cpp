@@ -63,8 +63,8 @@ auto describe_forward(const Convolution& c) {
       images(c.output), pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
 }
 
-/// The same convolution without what means nothing: a dilation along an extent of 1. oneDNN would choose other kernels
-/// for it, and the cache keep a kernel more.
+/// The convolution without what means nothing: a dilation along an extent of 1. oneDNN would choose other kernels for
+/// it, and the cache keep a kernel more.
 Convolution plain(Convolution c) {
   for (int axis = 0; axis < 2; ++axis)
     if (c.filter[axis] == 1) c.dilations[axis] = 1;

@@ -22,7 +22,7 @@ class ScratchScope {
   std::span<T> take(std::size_t count) {
     return {static_cast<T*>(take_bytes(count * sizeof(T))), count};
   }
-  /// The same, every element `value`.
+  /// As take(), every element `value`.
   template <class T>
   std::span<T> filled(std::size_t count, T value) {
     const std::span<T> memory = take<T>(count);

@@ -6,9 +6,9 @@ namespace miniqat {
 
 /// Whose threads compute the parts of a region. The bits are the same.
 enum class TeamChoice {
-  /// Those of a team (run_in_team()).
+  /// The threads of a team (run_in_team()).
   kOwn,
-  /// OpenMP's, with the settings of the program around us.
+  /// OpenMP's threads, with the settings of the program around us.
   kOpenMp,
   /// The calling thread alone, where parts are independent.
   kAlone,

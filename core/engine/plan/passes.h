@@ -22,12 +22,12 @@ inline TensorKey key_of(const Output& output) { return {output.node, output.inde
 
 /// A node that a request needs, or several that run as one.
 struct SelectedNode {
-  /// Of several, the one that names the whole.
+  /// The node; of nodes that run as one, the node that names the whole.
   const Node* node = nullptr;
-  /// The node's own, or the fused one.
+  /// The node's own op, or the fused one.
   const Op* op = nullptr;
   OpTraits traits;
-  /// Its inputs: the node's own, or those that a shortcut puts in their place.
+  /// The inputs of the node, or those that a shortcut puts in their place.
   std::vector<Output> inputs;
   std::vector<Output> outputs;
   /// All nodes that run here, producers first: more than one where they are fused.
@@ -87,8 +87,9 @@ struct TensorLife {
 };
 using TensorLives = std::map<TensorKey, TensorLife>;
 
-/// Of all outputs of the nodes. Packed are large ones that rest between forward and backward, and that their op can
-/// pack. (In training only: there a NaN makes the whole tensor NaN, of which nothing is lost. Bytes have no NaN.)
+/// The lives of all outputs of the nodes. A large output that rests between forward and backward is packed if its op
+/// can pack it. (In training only: there a NaN makes the whole tensor NaN, of which nothing is lost. Bytes have no
+/// NaN.)
 TensorLives tensor_lives(const SelectedNodes& nodes, const GradientFlow& flow, const PlanRequest& request);
 
 /// Which tensors share a stretch of memory. Stretches go by their place in `stretches`.
@@ -98,7 +99,7 @@ struct Placement {
 
   /// All outputs but those that forward leaves out.
   std::map<TensorKey, int> values;
-  /// Of packed tensors: where they are for backward.
+  /// Where packed tensors are for backward.
   std::map<TensorKey, int> unpacked;
   std::map<TensorKey, int> gradients;
   /// By (node, input): a further part of a gradient, to be added to it.

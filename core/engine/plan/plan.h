@@ -81,7 +81,8 @@ struct Plan {
   std::vector<BoundView> bound_views;
   std::deque<Staged> staged;
   std::deque<Packed> packed;
-  /// Of all steps; ForwardContext::observed are parts of it. Empty unless the request is a slice.
+  /// What the ops of all steps observe in a batch; each step's ForwardContext::observed is a part of it. Empty unless
+  /// the request is a slice.
   std::vector<ShardStatistic> observed;
   std::vector<const Tensor*> fetches;
   /// Where backward starts: filled with ones. Null without gradients.
