@@ -34,7 +34,7 @@ class Execution {
   /// The model must have passed Model::check() and must stay.
   Execution(const Model& model, Keep keep);
 
-  /// Of n examples. With kOutput, `tensor(model.output)` is valid afterwards, with kAll every tensor.
+  /// Runs the model on n examples. With kOutput, `tensor(model.output)` is valid afterwards, with kAll every tensor.
   void run(const std::uint8_t* images, std::int64_t n);
   /// [n, shape...] of the last run.
   const std::uint8_t* tensor(int index) const;
@@ -53,7 +53,7 @@ class Execution {
   void reserve(std::int64_t n);
   void reserve_guarded(std::int64_t n);
   const std::uint8_t* source(int buffer, std::int64_t first_example) const;
-  /// Of any buffer but the images.
+  /// Where to write in any buffer but the images.
   std::uint8_t* target(int buffer, std::int64_t first_example);
   std::int64_t bytes(int tensor) const { return model_.tensor(tensor).shape.elements(); }
   int consumers(int tensor) const;

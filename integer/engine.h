@@ -23,7 +23,7 @@ class Engine {
   /// Images [n, shape of the input...] uint8 to the model's output [n, ...] uint8, valid until the next run. Throws
   /// Error for images of another shape or type.
   const Tensor& run(const Tensor& images);
-  /// The same, keeping every tensor, in the order of Model::tensors: for comparisons.
+  /// Runs as run() does and gives every tensor, in the order of Model::tensors: for comparisons.
   std::vector<Tensor> run_all(const Tensor& images);
 
  private:

@@ -43,7 +43,7 @@ struct Operation {
   /// Indices into Model::tensors.
   std::vector<int> inputs;
   int output = 0;
-  /// Those of MaxPool, Reshape, Pad and Slice do nothing.
+  /// The clamp of the output's integers; that of MaxPool, Reshape, Pad and Slice does nothing.
   Clamp clamp = {};
 };
 

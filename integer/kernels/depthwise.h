@@ -23,9 +23,9 @@ struct DepthwiseView {
   /// are 0.
   const std::int32_t* bias;
   Requantization::View requantization;
-  /// Of the output.
+  /// The channels of the output.
   std::int64_t channels;
-  /// Of four rows of the window.
+  /// The groups of four rows of the window.
   std::int64_t groups;
   /// 1, or how many signed bytes some weights less their zero point are the sum of.
   std::int64_t parts;

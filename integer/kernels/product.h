@@ -27,7 +27,7 @@ struct ProductRows {
 /// A window over an image, for the sums of what it sees.
 struct SumWindow {
   std::int64_t channels = 1;
-  /// Of the image, in pixels; rows and columns that windows see.
+  /// The image's extents in pixels: rows and columns that windows see.
   std::int64_t image_rows = 1, image_columns = 1;
   std::int64_t row_bytes = 1;
   std::int64_t rows = 1, columns = 1;

@@ -208,7 +208,7 @@ struct AcrossLanes {
   static constexpr int at(int i, int count) { return i % (count / 4) * 4 + i / (count / 4); }
 };
 
-/// The same in order: a, b, c, d.
+/// Bytes as pack_in_lanes() makes them, in order: a, b, c, d.
 template <class V>
 [[gnu::always_inline]] inline typename As<V>::Bytes pack(V a, V b, V c, V d, const Requantization::View& q) {
   const V lanes = (V)pack_in_lanes(a, b, c, d, q);

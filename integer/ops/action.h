@@ -25,7 +25,7 @@ namespace miniqat::integer {
 struct Operand {
   /// [n, shape...], row-major.
   std::span<const std::uint8_t> integers;
-  /// Of an example.
+  /// The shape of one example.
   const Shape& shape;
   const Grid& grid;
 
@@ -34,7 +34,7 @@ struct Operand {
 
 /// A batch of the output, to be filled.
 struct Result {
-  /// Of examples.
+  /// The number of examples.
   std::int64_t n;
   /// [n, shape...], row-major.
   std::span<std::uint8_t> integers;

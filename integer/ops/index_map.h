@@ -50,7 +50,7 @@ struct Slice {
 /// The inputs one behind another along an axis, each brought to the output's grid as by Rescale.
 struct Concat {
   static constexpr std::string_view kType = "Concat";
-  /// Of an example: 0 .. rank - 1.
+  /// An axis of one example: 0 .. rank - 1.
   int axis = 0;
   /// One for each input.
   std::vector<Multiplier> multipliers;

@@ -105,7 +105,9 @@ class MulStep : public Step {
 
   PairOfInputs pair_;
   RequantizationFactors factors_;
-  /// Of inputs that differ in shape; then `swaps_` if the first is the one that is stretched along rows.
+  /// For inputs that differ in shape: the length of a row, where rows begin, and the elements of an example in each
+  /// operand. `swaps_`: the first operand is the one that is stretched along rows, and both have changed places.
+  /// `by_one_`: one of them is stretched along rows.
   std::int64_t row_ = 0;
   std::vector<StretchedPair::Places> rows_;
   std::array<std::int64_t, 2> sizes_;

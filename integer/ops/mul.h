@@ -48,13 +48,13 @@ struct StretchedPair {
   std::vector<std::int64_t> extents;
   std::vector<Places> strides;
 
-  /// Of the innermost axis.
+  /// The extent of the innermost axis.
   std::int64_t row() const { return extents.back(); }
   /// Where each row begins in the operands, one behind another.
   std::vector<Places> rows() const;
 };
 
-/// Of the shapes of an example, which Mul::check() lets pass.
+/// The nested loops for two shapes of an example that Mul::check() lets pass.
 StretchedPair stretched_pair(const Shape& a, const Shape& b);
 
 }  // namespace miniqat::integer
