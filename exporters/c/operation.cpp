@@ -17,7 +17,7 @@ using integer::TensorInfo;
 
 /// Bytes of a number or a pointer.
 constexpr std::int64_t kWord = 4;
-/// Of a window, and of a list of axes, in c_runtime().
+/// The numbers in a struct of a window, and in a list of axes, in c_runtime().
 constexpr std::int64_t kWindowFields = 12, kMostAxes = 7;
 /// The output channels whose weights a layer unpacks at once.
 constexpr std::int64_t kBlock = 4;
@@ -63,7 +63,7 @@ class Emitter {
   void field(std::string_view name, const Parts&... value) {
     fields(1, name, value...);
   }
-  /// Of so many.
+  /// A line of the initializer for an array of `count` numbers.
   template <class... Parts>
   void fields(std::int64_t count, std::string_view name, const Parts&... value) {
     c_.data += concat("  .", name, " = ", value..., ",\n");

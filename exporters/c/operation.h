@@ -33,7 +33,7 @@ struct COperation {
   /// The elements that it needs in pool_sums[] and filter[].
   std::int64_t sums = 0;
   std::int64_t filter = 0;
-  /// Of its weights, and of its other constants where int and pointers have 32 bits.
+  /// Bytes of its weights, and of its other constants where int and pointers have 32 bits.
   std::int64_t weight_bytes = 0;
   std::int64_t constant_bytes = 0;
 };

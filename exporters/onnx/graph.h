@@ -24,8 +24,8 @@ using OnnxAttribute = std::pair<std::string, std::variant<std::int64_t, std::vec
 /// An ONNX model while it is written. Tensors are known by their names, each of which is given once.
 class OnnxGraph {
  public:
-  /// Of the opset asked for; without one, of the lowest that holds what is written, and of the IR version that goes
-  /// with it. Throws Error for an opset that cannot be written.
+  /// Begins a model of the opset asked for; without one, of the lowest that holds what is written, and of the IR
+  /// version that goes with it. Throws Error for an opset that cannot be written.
   OnnxGraph(const std::string& name, std::optional<std::int64_t> opset);
 
   /// The file's opset so far.
@@ -95,7 +95,7 @@ std::int64_t unread(const WindowAxis& axis);
 /// there are, if fewer than a stride of rows and columns is unread.
 std::vector<OnnxAttribute> window_attributes(const Window2d& window);
 
-/// The same with dilations.
+/// The attributes of window_attributes(), and dilations.
 std::vector<OnnxAttribute> dilated_window_attributes(const Window2d& window);
 
 }  // namespace miniqat::exporters

@@ -325,7 +325,7 @@ class FloatTranslator {
   Parameters parameters_;
   std::int64_t batch_ = 0;
   std::set<const Node*> needed_, fed_;
-  /// Of each node's first output.
+  /// The name in the file of each node's first output.
   std::map<const Node*, std::string> names_;
 };
 

@@ -12,7 +12,7 @@
 namespace miniqat::exporters {
 
 struct OnnxFloatOptions {
-  /// Of the graph in the file.
+  /// The name of the graph in the file.
   std::string name = "network";
   /// Remarks in the file: the grid of the pictures' bytes, real = scale * (byte - zero point), and the classes.
   std::optional<integer::Grid> pictures = {};

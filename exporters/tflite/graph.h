@@ -30,7 +30,7 @@ class TfliteGraph {
   flatbuffers::FlatBufferBuilder& builder() { return file_.builder(); }
   bool is_signed() const { return is_signed_; }
   tflite_schema::TensorType type() const { return type_; }
-  /// Of an operator that knows uint8 from the first version on and int8 since the second, as most do.
+  /// The version of an operator that knows uint8 since its first version and int8 since its second, as most do.
   std::int32_t version() const { return is_signed_ ? 2 : 1; }
 
   std::int32_t add_tensor(const integer::TensorInfo& info);

@@ -35,7 +35,7 @@ class OnnxNode {
   std::string text(const std::string& name, const std::string& otherwise) const;
   std::vector<float> numbers(const std::string& name) const;
   std::vector<std::int64_t> integers(const std::string& name, std::vector<std::int64_t> otherwise = {}) const;
-  /// The same, left out or as many as `count`.
+  /// The integers of an attribute that may be left out, and otherwise has `count` of them.
   std::vector<std::int64_t> integers(const std::string& name, std::size_t count,
                                      std::vector<std::int64_t> otherwise) const;
   /// Null where the node does not have it.

@@ -9,7 +9,7 @@ namespace miniqat::importers {
 /// What became of a node of an ONNX model.
 struct ImportedNode {
   std::string op;
-  /// Its name there; of a node without one that of its first output.
+  /// The node's name in the model; of a node without one that of its first output.
   std::string name;
   /// The nodes of the graph that compute it, and what else there is to say: "conv1/Conv2D, conv1/BiasAdd".
   std::string becomes;

@@ -94,16 +94,16 @@ class Translation {
   std::vector<std::int64_t> integers(const OnnxNode& node, int input) const;
   /// With its border, if it has one, as a Pad, and its parts joined. Throws Error when it is known, not computed.
   Activation activation(const OnnxNode& node, int input);
-  /// The same of any tensor by its name.
+  /// As activation() of a node's input, of any tensor by its name.
   Activation activation(const OnnxNode& node, const std::string& tensor);
-  /// The same two, but the border stays open.
+  /// As the two activation(), but the border stays open.
   const Activation& bordered(const OnnxNode& node, int input);
   const Activation& bordered(const OnnxNode& node, const std::string& tensor);
   /// Null where it is none, or none yet.
   const Literal* find_literal(const std::string& tensor) const;
   /// As activation(), but the parts stay as they are: for what treats every channel by itself.
   Activation in_parts(const OnnxNode& node, int input);
-  /// The same, of images [n, c, h, w] in the order kImageOrder.
+  /// As in_parts(), of images [n, c, h, w] in the order kImageOrder.
   Activation images(const OnnxNode& node, int input);
   void require_images(const OnnxNode& node, const Activation& x) const;
   /// Names output 0 of the node. Throws Error when the name is taken.
