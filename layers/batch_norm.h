@@ -15,7 +15,7 @@ namespace miniqat::layers {
 
 struct BatchNormAttributes {
   double epsilon = 0.001;
-  /// Of the moving statistics: moving = decay * moving + (1 - decay) * value.
+  /// The decay of the moving statistics: moving = decay * moving + (1 - decay) * value.
   /// Files of graph JSON version 1 that do not mention it have 0.999, which networks of few steps do not survive.
   double decay = 0.99;
   /// False in evaluation graphs: the moving statistics normalise, even in a training run.

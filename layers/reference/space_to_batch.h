@@ -10,9 +10,9 @@
 
 namespace miniqat::layers::reference {
 
-// Both directions and both gradients move elements between the image in space, [n, spatial axes, rest], and the blocks
-// in the batch, [n * product of block_shape, spatial axes, rest]. `around` are the paddings, or crops, of the spatial
-// axes; empty for none.
+// SpaceToBatch, BatchToSpace and their gradients move elements between the image in space, [n, spatial axes, rest], and
+// the blocks in the batch, [n * product of block_shape, spatial axes, rest]. `around` are the paddings, or crops, of
+// the spatial axes; empty for none.
 
 /// The place of element i of the image in the blocks.
 inline std::int64_t index_in_blocks(std::int64_t i, const Shape& image, const Shape& blocks,
