@@ -130,7 +130,7 @@ struct KnownDataset {
 /// All of them, the default first.
 const std::vector<KnownDataset>& known_datasets();
 
-/// Their names.
+/// The names of the known data sets, in the same order.
 std::vector<std::string> dataset_names();
 
 /// Throws Error that lists the names when `name` is none of them, and says that a path could be given.

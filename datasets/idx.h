@@ -26,7 +26,7 @@ struct IdxPair {
   Tensor labels;
 };
 
-/// Both. Throws also if their headers differ in number; these are compared before anything is expanded.
+/// Images and labels. Throws also if their headers differ in number; these are compared before anything is expanded.
 IdxPair read_idx_pair(const std::filesystem::path& images, const std::filesystem::path& labels, int classes);
 
 /// What the magic number of a file says, expanded if it is gzipped; kNone also for a file that cannot be read.

@@ -34,7 +34,7 @@ using distributed::RankExchange;
 
 constexpr int kWarmUp = 10;
 constexpr int kRounds = 15;
-/// Of each kind, in a round.
+/// The seconds that a block of steps of one kind takes in a round.
 constexpr double kBlockSeconds = 0.3;
 constexpr double kLongest = 240;
 constexpr double kOwnShare = 0.97;

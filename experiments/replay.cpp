@@ -242,7 +242,7 @@ class Replay {
   void step_with_allreduce() {
     compute_until(schedule_.backward);
     MPI_Allreduce(MPI_IN_PLACE, row_.data(), static_cast<int>(row_.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    // Of any algorithm: each number that arrives on the way to the sum is added, and those are as many as a rank has.
+    // Whatever the algorithm, each number that arrives on the way to the sum is added, as many as a rank has.
     smpi_execute_benched((options_.add + options_.receive * 8) * static_cast<double>(row_.size()));
     combine([] {});
     compute_until(schedule_.step);

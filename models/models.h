@@ -34,7 +34,7 @@ struct Model {
 /// All models, in the order in which `miniqat models` lists them.
 std::span<const Model> model_table();
 
-/// Their names, in the same order.
+/// The names of all models, in the order of model_table().
 std::vector<std::string> model_names();
 
 /// Throws Error that lists the known names.

@@ -49,8 +49,8 @@ std::vector<std::string> folders_in(const std::filesystem::path& folder);
 /// Error for a folder that cannot be read, and names a class without pictures.
 ClassFolders list_class_folders(const std::filesystem::path& folder);
 
-/// The same with the classes of `known`, which may have more. Throws Error that names a class that is not among them;
-/// `unknown_to` says who has these classes: "which the network does not know".
+/// The class folders when the classes are those of `known`, which may have more. Throws Error that names a class that
+/// is not among them; `unknown_to` says who has these classes: "which the network does not know".
 ClassFolders list_class_folders(const std::filesystem::path& folder, const std::vector<std::string>& known,
                                 const std::string& unknown_to);
 

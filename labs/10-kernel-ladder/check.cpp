@@ -189,7 +189,7 @@ struct Differences {
   int ties = 0, other = 0;
 };
 
-/// Of all ties on a hundred grids, how many a product with 1 / scale takes to another number than the division.
+/// Counts all ties on a hundred grids, and how many a product with 1 / scale takes to another number than the division.
 Differences product_differences(int bits) {
   Differences found;
   for (int i = 1; i <= 100; ++i) {

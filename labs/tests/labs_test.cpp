@@ -1,5 +1,5 @@
-// Of one lab: the blank fails, the solution passes, each mistake fails with the hint that it deserves; the page shows
-// what the program prints, and the picture is the one that the program draws.
+// What holds of each lab: the blank fails, the solution passes, each mistake fails with the hint that it deserves; the
+// page shows what the program prints, and the picture is the one that the program draws.
 
 #include <filesystem>
 #include <fstream>
