@@ -53,7 +53,7 @@ class Match {
  public:
   /// The tensor that fitted the pattern, or one whose node is null when the pattern had no part in this match.
   Output tensor(const PatternRef& pattern) const;
-  /// Its producer, or null.
+  /// The producer of tensor(), or null.
   Node* node(const PatternRef& pattern) const { return tensor(pattern).node; }
 
  private:

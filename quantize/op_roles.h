@@ -22,12 +22,11 @@ enum class OpRole : std::uint16_t {
   kLayer = 1 << 2,
   /// Only clamps, so that the op before it needs no range of its own: Relu, Relu6, Clip.
   kClamp = 1 << 3,
-  /// Its output has the range of its input 0: MaxPool, Reshape, Identity, Slice, Pad (zero is exact in every range),
-  /// ...
+  /// Its output has the range of input 0: MaxPool, Reshape, Identity, Slice, Pad (zero is exact in every range), ...
   kKeepsRange = 1 << 4,
   /// Outside of layers its output gets a range of its own: Add, Mul, AvgPool, Relu, ...
   kRequantized = 1 << 5,
-  /// Those of them that RewriteOptions::float_pools leaves alone: AvgPool, Mean, Concat.
+  /// Requantized ops that RewriteOptions::float_pools leaves alone: AvgPool, Mean, Concat.
   kPool = 1 << 6,
   /// May lie between a layer and the batch norm that is folded into it: Identity, Reshape, BatchToSpaceND.
   kBeforeBatchNorm = 1 << 7,
@@ -80,8 +79,8 @@ inline bool is_fold(const Node& node) { return has_role(node, OpRole::kFold); }
 /// A BatchNorm that is part of no layer (fold/folded_layer.h).
 bool is_unfolded_batch_norm(const Node& node);
 
-/// Of an op that sends each number of one tensor through a straight line, y = factor x + offset, because its other
-/// operand is a parameter: which input is x. Add, Sub and Mul with the parameter on either side, Div by one, BiasAdd; a
+/// The input x of an op that sends each number of one tensor through a straight line, y = factor x + offset, because
+/// its other operand is a parameter: Add, Sub and Mul with the parameter on either side, Div by one, BiasAdd; a
 /// BatchNorm that is part of no layer, which is a line for each channel in evaluation. None for any other node. Whether
 /// the parameter fits an integer model (one number, or one for each channel), conversion decides.
 std::optional<int> line_input(const Node& node);

@@ -25,7 +25,7 @@ struct RangeChoiceTraits {
   std::string_view help;
   /// Ranges are learned up to so many bits.
   std::int64_t most_learned_bits = 0;
-  /// Of activations with more bits. (Weights follow their tensor.)
+  /// The ranges of activations with more bits. (Weights follow their tensor.)
   RangeKind activations = RangeKind::kMovingAverage;
 };
 

@@ -20,7 +20,7 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Of the mean square of an input. GPTQ has the same.
+/// What is added to the diagonal of E[x x^T], as a share of the diagonal's mean. GPTQ has the same.
 constexpr double kDamping = 0.01;
 /// From the middle between two integers towards one of them, where 1 is the integer.
 constexpr float kInside = 0.125F;
@@ -58,7 +58,7 @@ std::string why_left_out(const LayerMatch& match, const RoundableLayer& found, s
   return "";
 }
 
-/// Of a number on a grid. Both are its end for a number outside.
+/// The two numbers of a grid around a number; for one outside of the grid both are the grid's end.
 struct Neighbours {
   float low = 0;
   float high = 0;
@@ -101,7 +101,7 @@ struct FoldedWeights {
   }
 };
 
-/// Of one group of a layer.
+/// Rounds the weights of one group of a layer.
 class GroupRounding {
  public:
   GroupRounding(const WeightLayout& layout, std::int64_t group, const LayerMoments& moments, FoldedWeights& weights)
@@ -173,7 +173,7 @@ class GroupRounding {
   std::vector<float> squares_;
   FoldedWeights& weights_;
   const std::vector<float> values_;
-  /// Of the form that round_rows() takes: E[(y - W x_q) x_q^T] with y = W x.
+  /// The pull on the weights, in the form that round_rows() takes: E[(y - W x_q) x_q^T] with y = W x.
   std::vector<float> pull_;
   /// E||W x_q||^2 - 2 E[y^T W x_q].
   double least_ = 0;

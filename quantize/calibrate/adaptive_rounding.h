@@ -14,7 +14,7 @@ namespace miniqat::quantize {
 struct RoundingOptions {
   /// Chooses the patches.
   std::uint64_t seed = 1;
-  /// Of a layer's input in each batch, at most.
+  /// The most patches that are taken of a layer's input in each batch.
   std::int64_t patches = 2048;
   /// Layers with more weights for an output are left out: a matrix of their square, and its factor, are kept in memory.
   std::int64_t most_inputs = 4096;
@@ -28,7 +28,7 @@ struct RoundedLayer {
   std::string layer;
   std::string variable;
   std::int64_t weights = 0;
-  /// Of these, not at the nearest integer.
+  /// The weights that were not rounded to the nearest integer.
   std::int64_t moved = 0;
   /// E||W_q x_q - W x||^2 / E||W x||^2, with the nearest integers and with those chosen.
   double nearest_error = 0;

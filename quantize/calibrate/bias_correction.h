@@ -13,7 +13,7 @@ namespace miniqat::quantize {
 struct CorrectedBias {
   std::string layer;
   std::string variable;
-  /// Of each output channel: the mean error of the layer's output.
+  /// The mean error of each output channel of the layer.
   std::vector<double> errors;
 };
 

@@ -63,7 +63,7 @@ struct Calibrator::Quantizer {
   std::vector<Range<float>> seen = {};
   std::vector<Range<float>> average = {};
   std::vector<Histogram> histograms = {};
-  /// Of weights, the values themselves.
+  /// The values of weights.
   Tensor weights = {};
 };
 

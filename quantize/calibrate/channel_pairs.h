@@ -61,8 +61,8 @@ struct PairSearch {
   std::vector<LeftOutLayer> left_out;
 };
 
-/// Of a float network, without quantizers and with its batch norms as they are. Each tensor between the layers must
-/// have one reader, each variable one use.
+/// Finds the pairs of a float network, without quantizers and with its batch norms as they are. Each tensor between the
+/// layers must have one reader, each variable one use.
 PairSearch find_channel_pairs(const Graph& graph);
 
 }  // namespace miniqat::quantize

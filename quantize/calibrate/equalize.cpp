@@ -40,7 +40,7 @@ struct ScaledLayer {
   /// The largest magnitude for each input and output channel, over the kernel; of a depthwise layer for each output.
   std::vector<double> magnitudes = {};
   std::vector<WeightPlace> places = {};
-  /// Of the pair that ends here and of the one that begins here.
+  /// The scales of the pair that ends here, and of the pair that begins here.
   std::vector<double> input_scales = {};
   std::vector<double> output_scales = {};
 

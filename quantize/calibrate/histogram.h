@@ -26,7 +26,7 @@ class Histogram {
   /// Returns whether all values are finite; those that are not go uncounted, the others count in any case.
   bool add(std::span<const float> values);
 
-  /// Of the values that were finite.
+  /// The number of finite values.
   std::int64_t count() const { return count_; }
   /// Smallest and largest value; [0, 0] before the first.
   Range<float> extremes() const { return extremes_; }

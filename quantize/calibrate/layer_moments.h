@@ -25,7 +25,7 @@ struct WeightLayout {
   }
 };
 
-/// Of a Conv2D, a DepthwiseConv2d, or a MatMul of its input and its weights, in this order.
+/// The layout of the weights of a Conv2D, a DepthwiseConv2d, or a MatMul of its input and its weights, in this order.
 WeightLayout layout_of(const Node& layer);
 
 /// Means over the vectors x that a layer multiplies its weights with, and the outputs y that are wanted for them. A

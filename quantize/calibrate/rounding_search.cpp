@@ -18,7 +18,8 @@ constexpr std::int64_t kRowsAtOnce = 32;
 /// A moved number stays for this number of moves, or for a fourth of all numbers.
 constexpr std::int64_t kTabuMoves = 10;
 constexpr std::int64_t kMostMovesInVain = 2000;
-/// Of an error, relative to the first one. The slopes gather rounding errors, which must not pass for gains for ever.
+/// The least gain that counts, relative to the first error. The slopes gather rounding errors, which must not pass for
+/// gains for ever.
 constexpr double kLeastGain = 1e-5;
 constexpr std::int64_t kMostMovesEach = 20;
 
@@ -83,7 +84,7 @@ Numbers successive_rounding(const FactoredMoments& moments, const RoundingBlock&
   return chosen;
 }
 
-/// Of each row, up to a constant.
+/// The error of each row, up to a constant.
 Eigen::VectorXd errors_of(const FactoredMoments& moments, const RoundingBlock& block, const Numbers& chosen) {
   const Numbers errors = chosen - block.target, products = moments.h * errors;
   return errors.cast<double>().cwiseProduct(products.cast<double>()).colwise().sum();
@@ -124,7 +125,7 @@ class TabuSearch {
   }
 
  private:
-  /// Of the error, if number i moves.
+  /// The change of the error if number i moves.
   float change(Eigen::Index i) const { return steps_(i) * (2 * slopes_(i) + steps_(i) * diagonal_(i)); }
 
   /// -1 for none. A number may move before its time if that makes a new best row.

@@ -16,7 +16,7 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Of a window whose mean is taken: the model has a multiplier for each number of them.
+/// The most pixels of a window whose mean is taken: the model has a multiplier for each number of them.
 constexpr std::int64_t kMostPixels = 1 << 20;
 
 }  // namespace

@@ -112,7 +112,7 @@ int IntegerModelBuilder::add_layer(Pending pending, const Target& target, const 
   return add_line(rest, target, name);
 }
 
-/// The same numbers in 8 bits, each of its steps 2^shift.
+/// A tensor's numbers in 8 bits, each of its steps 2^shift.
 int IntegerModelBuilder::finer(int input, int shift) {
   const auto [found, is_new] = finer_.try_emplace(input, 0);
   if (!is_new) return found->second;

@@ -30,21 +30,23 @@ struct Pending {
   /// Multipliers and a layer's biases left out.
   integer::Action action;
   std::vector<int> inputs;
-  /// Of the operation's output, for one example.
+  /// The shape of the operation's output, for one example.
   Shape shape;
   /// The graph's tensor of that output, up to the last bias or Relu.
   std::string tensor;
-  /// Of a layer: real, one for each output channel.
+  /// The real biases of a layer, one for each output channel.
   std::vector<double> bias = {};
-  /// Of a Lookup: real, one for each integer of the input.
+  /// The real values of a Lookup, one for each integer of the input.
   std::vector<double> values = {};
-  /// Of what only multiplies and adds constants, else empty: the action is made of it when the last of them is known.
+  /// The line of an operation that only multiplies and adds constants, else empty: the action is made of it when the
+  /// last constant is known.
   Line line = {};
   /// The part of the results that Relu, Relu6 and Clip leave.
   Range<float> range = {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
   /// In their order. What is done to the range and the biases comes before them.
   std::vector<Rearrangement> rearrangements = {};
-  /// Of a layer whose pixels are still dealt out to the batch; its window comes with the BatchToSpaceND.
+  /// The dilated convolution of a layer whose pixels are still dealt out to the batch; its window comes with the
+  /// BatchToSpaceND.
   std::optional<Atrous> atrous = {};
 
   bool is_clamped() const {

@@ -53,7 +53,7 @@ struct BatchNormReport {
   std::string text;
   /// It was spelled out in primitive ops and took the moments of its input: its moving statistics start anew.
   bool fresh_statistics = false;
-  /// Of one that is still there: how it is folded, whether it trains, whether its statistics freeze one day.
+  /// How a batch norm that is still there is folded, whether it trains, and whether its statistics freeze one day.
   std::optional<BnFold> folding = {};
   bool trains = false;
   bool freezes = false;
@@ -83,7 +83,7 @@ struct FoldedBefore {
   std::string batch_norm;
   BnFold folding = BnFold::kTf;
 };
-/// Those of a graph that are still there.
+/// The folded batch norms that are still there in a graph.
 std::vector<FoldedBefore> folded_batch_norms(const Graph& graph);
 
 /// Turns the result of fold_batch_norms for training into its result for evaluation. Late folding gives the same in

@@ -17,7 +17,7 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Of statistics that start anew in the middle of training: forgets its start within some hundred steps.
+/// The decay of statistics that start anew in the middle of training: forgets the start within some hundred steps.
 constexpr double kDecay = 0.99;
 
 PatternRef product(const PatternRef& a, const PatternRef& b) { return op_unordered({layers::Mul::kType}, {a, b}); }

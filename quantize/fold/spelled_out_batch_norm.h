@@ -41,7 +41,7 @@ std::vector<UnfusedBatchNorm> find_unfused_batch_norms(const Graph& graph);
 /// statistics.
 std::vector<Node*> interior_of(const UnfusedBatchNorm& found);
 
-/// Those of them that fuse_batch_norm erases: all that nothing else reads.
+/// The nodes of interior_of() that fuse_batch_norm erases: all that nothing else reads.
 std::vector<Node*> erased_by_fusing(const Graph& graph, const UnfusedBatchNorm& found);
 
 /// Puts a BatchNorm node, which it returns, in the place of the primitive ops: all consumers of y take its output 0,
@@ -53,7 +53,7 @@ std::vector<Node*> erased_by_fusing(const Graph& graph, const UnfusedBatchNorm& 
 /// statistics, so these are learned in the training steps after the rewrite. A training step computes what it did
 /// before; any other run, which took the moments of its own batch before, now takes the moving ones.
 ///
-/// Of several found at once, the x of a later one may be the result of an earlier one, which is gone once that is
+/// If several were found at once, the x of a later one may be the result of an earlier one, which is gone once that is
 /// fused.
 Node& fuse_batch_norm(Graph& graph, const UnfusedBatchNorm& found);
 

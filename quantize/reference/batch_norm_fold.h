@@ -72,7 +72,7 @@ CorrectedChannelGradient<T> correct_backward(T gamma, T mean, T variance, T movi
                                              double epsilon, bool frozen, const CorrectedChannel<T>& d) {
   const T of_batch = sigma(variance, epsilon);
   const T moving = sigma(moving_variance, epsilon);
-  // Of sigma_b itself; d sigma / d variance = 1 / (2 sigma) comes last.
+  // The gradient of sigma_b; d sigma / d variance = 1 / (2 sigma) comes last.
   T d_sigma = d.scale / moving;
   T d_gamma = 0;
   T d_mean = 0;

@@ -50,7 +50,7 @@ int weight_channel_axes(const LayerMatch& match) {
 
 TensorKey weights_key(const LayerMatch& match) { return key_of(source_through(match.weights, kIdentity)); }
 
-/// The same by weights_key(), as layers may share their weights: 0 where these differ.
+/// weight_channel_axes() by weights_key(), as layers may share their weights: 0 where these differ.
 std::map<TensorKey, int> shared_channel_axes(const std::vector<LayerMatch>& matches) {
   std::map<TensorKey, int> shared;
   for (const LayerMatch& match : matches) {
@@ -207,7 +207,7 @@ class Decider {
       layer.weights.why = concat("per tensor: ", why_per_tensor(layer));
   }
 
-  /// Of the layer's weights; null where they stay float.
+  /// The quantizer of the layer's weights; null where they stay float.
   QuantizerRow* weights_row(const LayerDecision& layer) {
     const LayerMatch& match = *layer.match;
     const Use use = {match.layer, match.weight_input};
@@ -292,7 +292,7 @@ class Decider {
     return is_clamp(*use.node) || (joins_line && !is_unread_batch_norm(*use.node)) ? use.node : nullptr;
   }
 
-  /// Of a post-activation Add: a reader that is quantized instead; null for none.
+  /// The reader of a post-activation Add that is quantized instead; null for none.
   const Node* takes_over_sum(const Node& add) const {
     if (taker_of(add.output())) return nullptr;
     const auto clamp = std::ranges::find_if(add.uses(), [](const Use& use) { return is_clamp(*use.node); });

@@ -80,7 +80,7 @@ struct Decisions {
   bool is_training = true;
   /// In the order in which they are inserted.
   std::deque<QuantizerRow> quantizers = {};
-  /// Of the matched layers, as these were searched.
+  /// The decisions about the matched layers, in the order in which these were searched.
   std::vector<LayerDecision> layers = {};
   std::unordered_map<const Node*, LeftFloat> left_float = {};
   /// Placeholders and pools whose output gets no quantizer because of this setting.
@@ -101,7 +101,7 @@ struct Decisions {
   std::vector<std::string> remarks = {};
   std::vector<std::string> warnings = {};
 
-  /// Of a quantizer on the node's output that belongs to no layer.
+  /// The settings of a quantizer on the node's output that belongs to no layer.
   const LayerSettings& without_layer(const Node& producer) const {
     return behind_layers.contains(&producer) ? others : before_layers;
   }
@@ -121,8 +121,8 @@ struct Decisions {
 /// output_range() has that as its fixed range. With quantize_input, float placeholders that feed a layer in scope get
 /// `<placeholder>/input_quant`.
 ///
-/// Of what RewriteOptions::sums_bits keeps wide (residual_sums.h), layers read `edge_quant` in the quantizer's scope,
-/// which reads the wide one.
+/// Layers read what RewriteOptions::sums_bits keeps wide (residual_sums.h) through `edge_quant` in the scope of the
+/// wide quantizer.
 ///
 /// On an activation, all consumers and the graph outputs move to the quantizer, and a tensor that feeds a quantizer
 /// already (also through Reshape or Identity) is left alone. A quantizer of weights serves layers only: a weight

@@ -18,20 +18,20 @@ namespace miniqat::quantize {
 struct LayerBits {
   /// Which layers; see matches_layer.
   std::string pattern = {};
-  /// 2..16 each. Of the layer's weights, and of the quantizers on its output.
+  /// Bits of the layer's weights, and of the quantizers on its output: 2..16 each.
   std::optional<int> weight_bits = {};
   std::optional<int> activation_bits = {};
-  /// Of residual sums on its output, at least as many; see RewriteOptions::sums_bits.
+  /// Bits of residual sums on the layer's output, at least as many; see RewriteOptions::sums_bits.
   std::optional<int> sums_bits = {};
-  /// Of the moving average of the output's range; [0, 1).
+  /// The decay of the moving average of the output's range; [0, 1).
   std::optional<double> ema_decay = {};
-  /// Weights and output.
+  /// Whether the ranges of weights and output are symmetric.
   std::optional<bool> symmetric = {};
-  /// Weights; they are symmetric where either says so.
+  /// Whether the weights' ranges are symmetric; they are where either of the two says so.
   std::optional<bool> symmetric_weights = {};
-  /// Weights.
+  /// Whether weights have one range for each output channel.
   std::optional<bool> per_channel = {};
-  /// Weights and output.
+  /// Whether ranges of weights and output are observed or trained.
   std::optional<RangeChoice> ranges = {};
 
   bool operator==(const LayerBits&) const = default;

@@ -54,7 +54,7 @@ struct LayerPatterns {
   PatternRef correction_mul = op_unordered({layers::Mul::kType}, {rearranged, per_channel});
   PatternRef correction_add = op_unordered({layers::Add::kType}, {correction_mul, per_channel});
   PatternRef rescaling = op_unordered({layers::Mul::kType}, {rearranged, op({BatchNormScale::kType})});
-  /// Of those that read a layer itself, only those that are folded late belong to it.
+  /// Only a batch norm that is folded late belongs to a layer that it reads directly.
   PatternRef batch_norm =
       op({layers::BatchNorm::kType}, {one_of({rescaling, rearranged}), anything(), anything(), anything(), anything()});
 

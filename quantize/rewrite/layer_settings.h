@@ -36,7 +36,7 @@ class LayerSettings {
 
   /// per_channel as asked; not all weights can have it.
   QuantizerSettings weights;
-  /// Of the layer's output, and of tensors that keep sums_bits; without these the same.
+  /// The settings of the layer's output, and of tensors that keep sums_bits; without sums_bits both are the same.
   QuantizerSettings output, sums;
   /// Whether residual sums have more bits than activations.
   bool widens_sums = false;

@@ -32,15 +32,15 @@ struct RewriteOptions {
   bool full_range_weights = false;
   /// Scales of all quantizers.
   ScaleChoice scales = ScaleChoice::kAny;
-  /// Of what the network gives: the output of layers that no other layer reads; comes before layer_bits. None:
-  /// ends_bits, or layer_bits, or 8 where ranges of activations are learned, since the logits are few and have no other
-  /// chance, or activation_bits.
+  /// Bits of the logits: the output of layers that no other layer reads. Comes before layer_bits. None: ends_bits, else
+  /// layer_bits, else 8 where ranges of activations are learned, since the logits are few and have no other chance,
+  /// else activation_bits.
   std::optional<std::int64_t> logits_bits = {};
-  /// Of the weights of the first and last layers, and of the logits without logits_bits; comes before layer_bits. What
-  /// the last layer reads keeps activation_bits. None: layer_bits or weight_bits.
+  /// Bits of the weights of the first and last layers, and of the logits without logits_bits. Comes before layer_bits.
+  /// The inputs of the last layers keep activation_bits. None: layer_bits or weight_bits.
   std::optional<std::int64_t> ends_bits = {};
-  /// Of what residual sums add and give (residual_sums.h), at least activation_bits. Where these are fewer, a layer
-  /// reads such a tensor through a quantizer of its own, which has activation_bits. None: activation_bits.
+  /// Bits of residual sums and of what they add (residual_sums.h), at least activation_bits. Where these are fewer, a
+  /// layer reads such a tensor through a quantizer of its own, which has activation_bits. None: activation_bits.
   std::optional<std::int64_t> sums_bits = {};
   /// One range per output channel for weights; activations stay per tensor.
   bool per_channel = false;
@@ -63,13 +63,13 @@ struct RewriteOptions {
   /// Layers that are quantized otherwise: the first that matches a layer decides about its weights and its output.
   std::vector<LayerBits> layer_bits = {};
 
-  /// Their general settings of quantizers (rewrite/layer_settings.h): the kinds of ranges, whether weights are
-  /// symmetric, whether residual sums have more bits than activations.
+  /// The general settings of quantizers (rewrite/layer_settings.h): the kinds of ranges, whether weights are symmetric,
+  /// whether residual sums have more bits than activations.
   RangeKind weight_range() const;
   RangeKind activation_range() const;
   bool has_symmetric_weights() const;
   bool widens_sums() const;
-  /// Of the logits, where it is not activation_bits.
+  /// The bits of the logits, where these are not activation_bits.
   std::optional<int> logits_width() const;
   FoldOptions folding() const { return {.freeze_bn_delay = freeze_bn_delay, .bn_fold = bn_fold, .scope = {scope}}; }
 
@@ -123,7 +123,7 @@ struct LayerQuantizers {
   std::string layer;
   /// None or one.
   std::vector<QuantizedTensor> weights = {};
-  /// Those on the layer's output, none to three, and with sums_bits those that layers read behind them.
+  /// The quantizers on the layer's output, none to three, and with sums_bits those that layers read behind them.
   std::vector<QuantizedTensor> output = {};
 };
 
@@ -139,7 +139,7 @@ struct RewriteReport {
   std::vector<BatchNormReport> batch_norms;
   std::vector<MatchReport> matches;
   std::vector<EdgeReport> edges;
-  /// Of the matched layers, in the topological order that the graph has without quantizers.
+  /// The quantizers of the matched layers, in the topological order that the graph has without quantizers.
   std::vector<LayerQuantizers> quantizers;
   /// Names of the FakeQuants that this call inserted, in order; empty when rewriting again.
   std::vector<std::string> inserted;
