@@ -18,7 +18,7 @@ struct Classifier {
   Output images;
   /// [n, classes]; the graph's first output.
   Output logits;
-  /// Of a model file with several outputs: those that were left out, by name.
+  /// The names of the outputs that were left out of a model file with several.
   std::vector<std::string> left_out = {};
 };
 
@@ -39,9 +39,9 @@ void check_model_name(const std::string& model);
 Graph read_network(const std::filesystem::path& path, std::int64_t batch_size = 0,
                    const std::optional<Shape>& pictures = {});
 
-/// Of a network with these outputs, which `names` may call otherwise: keeps the one of that name ("" for the first) as
-/// its only output, and takes away what nothing but the others needs. Returns the names of the others. Throws Error
-/// that lists the outputs if there is no such one.
+/// Keeps one output of the graph and takes away what nothing but the others needs. `names` are the outputs' names in
+/// the file, which the graph may call otherwise; `wanted` is a name there or here, "" the first output. Returns the
+/// names of the others. Throws Error that lists the outputs if there is no such one.
 std::vector<std::string> choose_output(Graph& graph, const std::vector<std::string>& names, const std::string& wanted);
 
 /// The batch of a classifier in a graph JSON file, or the one that an ONNX model fixes; 0 where that leaves it open.
@@ -78,7 +78,7 @@ Classifier find_classifier(Graph graph, const std::string& source);
 /// Throws Error unless the classifier takes the data set's pictures and tells its classes apart.
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source);
 
-/// The same of the pictures alone, which have the shape [h, w, c] of `example`.
+/// require_fit() of the pictures alone, which have the shape [h, w, c] of `example`.
 void require_pictures_fit(const Output& images, const Shape& example, const std::string& dataset,
                           const std::string& source);
 

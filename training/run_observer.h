@@ -23,12 +23,12 @@ class Stopped : public Error {
 /// A step that was taken, and how the run gets on.
 struct StepReport {
   std::int64_t step = 0;
-  /// Of the whole run, steps of former processes included.
+  /// The steps of the whole run, steps of former processes included.
   std::int64_t total_steps = 0;
   /// Passes over the training set so far.
   double epoch = 0;
   double loss = 0;
-  /// Of this process, without the time that checkpoints and evaluation took.
+  /// The speed of this process, without the time that checkpoints and evaluation took.
   double images_per_second = 0;
   double seconds_left = 0;
 };
@@ -41,7 +41,7 @@ class RunObserver {
   /// The run's first files are written, or its checkpoint is read: steps follow, unless it was complete before. Both
   /// stay until the run ends.
   virtual void on_begin(const TrainingTask&, const RunDirectory&) {}
-  /// Of a calibration, whose graph has its quantizers now.
+  /// The graph of a calibration has its quantizers now.
   virtual void on_rewrite(const quantize::RewriteReport&) {}
   virtual void on_step(const StepReport&) {}
   /// `done` of `total` batches that a calibration or re-estimation looks at.

@@ -27,7 +27,7 @@ class PooledStatistics {
  private:
   std::int64_t rows_ = 0;
   std::vector<double> mean_;
-  /// Of the squares of the distances from the mean.
+  /// The sum of the squared distances from the mean.
   std::vector<double> sum_;
 };
 
@@ -44,18 +44,18 @@ std::string why_none_updates(const Graph& graph, std::int64_t quantization_step)
 struct TrainedNetwork {
   /// With the graph for training.
   Classifier& training;
-  /// Of that graph.
+  /// The checkpoint of the graph for training.
   const Safetensors& checkpoint;
   /// As Session::quantization_step() has it.
   std::int64_t quantization_step = 0;
 };
 
 struct EstimateOptions {
-  /// Of the size that the graph has; at most what one pass over the pictures gives.
+  /// The number of batches, of the size that the graph has; at most what one pass over the pictures gives.
   std::int64_t batches = kEstimateBatches;
   /// Chooses the pictures, and what dropout drops.
   std::int64_t seed = 1;
-  /// That of the training: the network has adapted to pictures like these.
+  /// The augmentation of the training: the network has adapted to pictures like these.
   datasets::AugmentOptions augment = {};
 };
 

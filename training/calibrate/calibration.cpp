@@ -129,7 +129,7 @@ class Calibration {
                                                                          : name;
   }
 
-  /// The same ones every time.
+  /// Visits the same batches every time.
   void for_each_batch(Output images, const std::function<void(std::int64_t, const Feeds&)>& visit) {
     datasets::Loader loader(data_.train,
                             {.batch_size = batch_size_, .seed = static_cast<std::uint64_t>(calibrate_.seed)});
@@ -175,7 +175,7 @@ class Calibration {
     };
   }
 
-  /// Of what goes from layer to layer.
+  /// Tells the observer each layer that a method goes through.
   quantize::OnLayer announcement(const char* doing) {
     return [this, doing](const std::string& layer, std::size_t number, std::size_t all) {
       observer_.say(concat(doing, " layer ", number, "/", all, ": ", printable(layer)));
@@ -234,7 +234,7 @@ class Calibration {
     write_json(run_.config(), config);
   }
 
-  /// That of the training graph, at the step that the float run had reached.
+  /// The checkpoint of the training graph, at the step that the float run had reached.
   Safetensors checkpoint(Session& evaluated) {
     Session session(training_.graph);
     session.restore(evaluated.checkpoint(), Session::Restore::kVariables, "the calibrated graph");
@@ -294,7 +294,7 @@ class Calibration {
   const RunDirectory& run_;
   RunObserver& observer_;
   FloatRun source_;
-  /// Of the new run.
+  /// The settings of the new run.
   TrainSettings settings_;
   datasets::Splits data_;
   std::int64_t batch_size_ = 0;

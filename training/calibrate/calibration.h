@@ -76,7 +76,7 @@ struct CalibrationRequest {
   /// The run's own when "".
   std::string dataset = {};
   std::string data_dir = {};
-  /// Of `dataset`, if the run did not ask for it.
+  /// Whether broken files of `dataset` are skipped, if the run did not ask for it.
   bool skip_broken = false;
   /// 0: default_thread_count().
   int threads = 0;

@@ -21,7 +21,7 @@ struct WrongAnswer {
   std::int32_t label = 0;
   /// -1, and the score NaN, if a logit was NaN.
   std::int64_t predicted = 0;
-  /// Of the predicted class, 0 to 1 (class_scores.h).
+  /// The score of the predicted class, 0 to 1 (class_scores.h).
   double score = 0;
   /// Dataset::file_of().
   std::string file = {};
@@ -42,7 +42,7 @@ class Answers {
   std::int64_t count(std::int64_t label, std::int64_t predicted) const;
   /// All counts but zeros, by {label, predicted}.
   const std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>& counts() const { return counts_; }
-  /// Of the pictures with this label.
+  /// The hits among the pictures with this label.
   const Hits& of_class(std::int64_t label) const { return by_class_[static_cast<std::size_t>(label)]; }
   /// Pictures without a predicted class.
   std::int64_t undecided() const { return undecided_; }

@@ -54,7 +54,7 @@ fs::file_time_type last_write(const fs::path& folder) {
   return latest;
 }
 
-/// Of a run that was not stopped in good order.
+/// The state of a run that was not stopped in good order.
 std::string state_from_metrics(const RunDirectory& run) {
   if (!run.metrics().exists()) return "unfinished, at step 0";
   const Json last = run.metrics().last();
@@ -73,7 +73,8 @@ void read_summary(const Json& summary, ListedRun& listed) {
   listed.seconds = number_at(summary, "seconds");
 }
 
-/// That calibration and training of a complete `quantize` took; the summary of its run is that of the stage it chose.
+/// The seconds that calibration and training of a complete `quantize` took; the summary of its run is that of the stage
+/// it chose.
 std::optional<double> seconds_of_stages(const fs::path& folder) {
   if (!exists_at(folder / "quantize.json")) return {};
   const RunDirectory run = RunDirectory::open(folder);

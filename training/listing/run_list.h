@@ -25,10 +25,10 @@ struct ListedRun {
   /// "complete"; "stopped at step 12"; "unfinished, at step 12"; "failed: ..."; "broken: ..." with the error.
   std::string state = {};
   bool complete = false;
-  /// Of the whole test set; none before the end of a run that has a validation part.
+  /// The accuracy on the whole test set; none before the end of a run that has a validation part.
   std::optional<double> test_accuracy = {};
   std::optional<double> validation_accuracy = {};
-  /// That the command took.
+  /// The seconds that the command took.
   std::optional<double> seconds = {};
   /// text_of_commands(), or in brackets what is wrong with commands.json.
   std::string command = {};

@@ -25,7 +25,7 @@ struct FrontPoint {
   /// The quantizer that went down to `bits`; none for the first point, at which all have the widest width.
   std::optional<std::size_t> quantizer;
   std::int64_t bits = 0;
-  /// Of all elements.
+  /// The bits of all elements together.
   std::int64_t total_bits = 0;
   /// Each quantizer's elements packed by themselves, up to whole bytes.
   std::int64_t bytes = 0;
@@ -51,7 +51,7 @@ using KeepsToBudget = std::function<bool(std::span<const std::int64_t>)>;
 std::vector<std::int64_t> widened(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths,
                                   std::vector<std::int64_t> chosen, const KeepsToBudget& keeps);
 
-/// Of all quantizers at `chosen`, some of `widths`.
+/// The predicted loss increase with all quantizers at `chosen`, some of `widths`.
 double predicted_loss_increase(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths,
                                std::span<const std::int64_t> chosen);
 

@@ -13,7 +13,8 @@ struct NetworkCost {
   /// The weights of each layer packed at their width, and 32 bits for the bias of each output channel. Scales and zero
   /// points are left out, batch norms belong to the weights and biases that they are folded into.
   std::int64_t parameter_bytes = 0;
-  /// Of one picture: multiply-adds x bits of the weights x bits of the layer's input, summed over the layers.
+  /// Bit operations for one picture: multiply-adds x bits of the weights x bits of the layer's input, summed over the
+  /// layers.
   std::int64_t bit_operations = 0;
 };
 
@@ -22,18 +23,18 @@ struct LayerCost {
   const Node* layer = nullptr;
   std::int64_t weight_bits = 0;
   std::int64_t input_bits = 0;
-  /// Of one picture.
+  /// The multiply-adds for one picture.
   std::int64_t multiply_adds = 0;
   NetworkCost cost = {};
 };
 
-/// Those of the graph's layers that reach an output, in the order of its nodes; cost_of() is their sum.
+/// The costs of the graph's layers that reach an output, in the order of its nodes; cost_of() is their sum.
 std::vector<LayerCost> layer_costs(const Graph& evaluation, std::int64_t batch);
 
 /// The bits of a tensor in an evaluation graph: those of the quantizer whose integers it holds, otherwise 32.
 std::int64_t bits_of_tensor(Output tensor);
 
-/// Of an evaluation graph, in float or rewritten, whose pictures come in batches of `batch`. Tensors without a
+/// The cost of an evaluation graph, in float or rewritten, whose pictures come in batches of `batch`. Tensors without a
 /// quantizer count with 32 bits. Pictures have the 8 bits of their bytes if the weights of their layer are quantized.
 NetworkCost cost_of(const Graph& evaluation, std::int64_t batch);
 

@@ -29,7 +29,7 @@ std::int64_t default_validation(const TrainSettings& settings, const FloatRun& r
   return std::max<std::int64_t>(pictures / kValidationShare, 1);
 }
 
-/// Of all layers with `all` bits but for those that have their own.
+/// The fewest bits of any layer, where all have `all` bits but for those that have their own.
 std::int64_t fewest_bits(std::int64_t all, const std::vector<quantize::LayerBits>& layers,
                          std::optional<int> quantize::LayerBits::*own) {
   for (const quantize::LayerBits& layer : layers) all = std::min<std::int64_t>(all, (layer.*own).value_or(all));

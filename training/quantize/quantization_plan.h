@@ -41,7 +41,7 @@ void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::s
 /// The default learning rate is this share of the float run's one or, of another optimizer, of that one's default; all
 /// of it where some layer has weights or activations of 2 bits. docs/quantize.md has the measurements.
 inline constexpr double kRateShare = 0.2;
-/// Of the training pictures, for a float run without a validation part: one in so many.
+/// The validation part of a float run without one: one in so many of the training pictures.
 inline constexpr std::int64_t kValidationShare = 12;
 
 /// Sets what is not decided yet: learning rate, validation part, threads, augmentation. Throws UsageError for a
@@ -63,7 +63,7 @@ bool has_seen_validation(const FloatRun& run);
 /// A directory for a new run of `quantize`, locked. Throws Error where it holds something, unless it is to be
 /// overwritten, and what RunDirectory::fresh() throws.
 RunDirectory new_quantization(const std::filesystem::path& path, RunDirectory::Existing existing);
-/// That of a run that goes on. Throws Error where there is none.
+/// The directory of a run that goes on. Throws Error where there is none.
 RunDirectory resumed_quantization(const std::filesystem::path& path);
 
 /// The runs of the stages, in directories of their own within that of the whole.

@@ -199,7 +199,7 @@ class QuantizationRun {
         name);
   }
 
-  /// Those that the stage has measured at its end.
+  /// The accuracies that the stage has measured at its end.
   Accuracies accuracies_of(const RunDirectory& stage, Classifier& network, const Safetensors& checkpoint,
                            const char* name) {
     const auto recorded = Accuracies::from(read_json(stage.summary()), data_.validation->size(), data_.test.size());

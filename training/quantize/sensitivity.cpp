@@ -304,7 +304,7 @@ class SensitivityMeasurement {
     one.measured = measure_as(rewrite_at(result_.bits.front(), one.layers), 0);
   }
 
-  /// Of outputs with a width of their own, alone.
+  /// The loss increases of outputs with a width of their own, each alone, summed up.
   double logits_increase() const {
     double sum = 0;
     for (const QuantizerSensitivity& one : result_.quantizers) {

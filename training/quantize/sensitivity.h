@@ -61,7 +61,7 @@ struct SensitivityRequest {
   /// The run's own when "".
   std::string dataset = {};
   std::string data_dir = {};
-  /// Of `dataset`, if the run did not ask for it.
+  /// Whether broken files of `dataset` are skipped, if the run did not ask for it.
   bool skip_broken = false;
   /// 0: default_thread_count().
   int threads = 0;
@@ -75,7 +75,7 @@ struct Measurement {
   std::int64_t bits = 0;
   Evaluation evaluation = {};
   double loss_increase = 0;
-  /// Of the logits: 10 log10(sum float^2 / sum (quantized - float)^2). None where both are equal.
+  /// The logits' signal-to-noise ratio: 10 log10(sum float^2 / sum (quantized - float)^2). None where both are equal.
   std::optional<double> snr_db = {};
 };
 
@@ -86,9 +86,9 @@ struct QuantizerSensitivity {
   bool is_weights = false;
   /// The weights' one; on an output up to three, which have one width.
   std::vector<std::string> quantizers = {};
-  /// Of an output, for one picture.
+  /// The elements of the weights, or of an output for one picture.
   std::int64_t elements = 0;
-  /// Of the network's output: SensitivityRequest::logits_bits, its width beside others. None: it is to be chosen.
+  /// The width of the network's output beside others, SensitivityRequest::logits_bits. None: it is to be chosen.
   std::optional<std::int64_t> fixed_bits = {};
   /// By width, widest first, nothing else quantized.
   std::vector<Measurement> alone = {};
@@ -128,7 +128,7 @@ struct Sensitivity {
   /// `quantizers`.
   std::vector<FrontPoint> weight_front;
   std::vector<FrontPoint> activation_front;
-  /// That of the least measured loss among `candidates`.
+  /// The candidate with the least measured loss.
   std::optional<ChosenBits> choice;
   /// What keeps to the budget: a width for each layer first, then each width for all. Empty without a budget.
   std::vector<ChosenBits> candidates;

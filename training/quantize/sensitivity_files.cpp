@@ -43,7 +43,7 @@ Json list_of(const std::vector<QuantizerSensitivity>& quantizers) {
   return list;
 }
 
-/// Of weights or of outputs.
+/// The front of weights or of outputs.
 Json front_to_json(const std::vector<FrontPoint>& front, const Sensitivity& sensitivity, bool weights) {
   std::vector<const QuantizerSensitivity*> quantizers;
   std::int64_t elements = 0;

@@ -52,7 +52,7 @@ struct Comparison {
   std::vector<LostPicture> lost = {};
 };
 
-/// Of the lost pictures at most `most`.
+/// Compares the answers of two networks. Keeps at most `most` of the lost pictures.
 Comparison compare(const NetworkAnswers& first, const NetworkAnswers& second, const datasets::Dataset& pictures,
                    std::size_t most);
 

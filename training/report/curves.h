@@ -43,7 +43,7 @@ struct Curves {
   std::vector<RangeCurve> ranges = {};
   /// By their steps.
   std::vector<CurveMark> marks = {};
-  /// Of the last line.
+  /// The step of the last line.
   std::int64_t last_step = 0;
   /// Lines with numbers; a curve has fewer points where it was thinned.
   std::int64_t lines = 0;
@@ -51,9 +51,9 @@ struct Curves {
   std::string damage = {};
 };
 
-/// Those of a run that may still be trained: a line without an end is not read yet. Of each curve at most `most_points`
-/// points, evenly chosen, the first and the last among them. Empty without a metrics.jsonl, but for the marks of
-/// delays, which the training graph tells. Throws Error for files that cannot be read.
+/// Reads the curves of a run that may still be trained: a line without an end is not read yet. Each curve has at most
+/// `most_points` points, evenly chosen, the first and the last among them. Empty without a metrics.jsonl, but for the
+/// marks of delays, which the training graph tells. Throws Error for files that cannot be read.
 Curves read_curves(const RunDirectory& run, std::size_t most_points = 500);
 
 }  // namespace miniqat::training

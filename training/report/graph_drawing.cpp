@@ -14,7 +14,7 @@ namespace {
 
 using quantize::FakeQuant;
 
-/// Of the parameters, weights of layers have two axes or more.
+/// Whether a node is drawn. The only parameters drawn are weights of layers, which have two axes or more.
 bool is_shown(const Graph& graph, const Node& node) {
   if (!quantize::is_parameter(node)) return true;
   return node.output_specs()[0].shape.rank() > 1 && !quantize::is_range_only(graph, node);

@@ -143,7 +143,7 @@ class LayerExamination {
     const std::int64_t count = std::min(kMost, x.elements());
     std::vector<WeightSample> samples;
     for (std::int64_t i = 0; i < count; ++i) {
-      // Also of a tensor whose channels are a multiple of `count`, all come up.
+      // All channels come up, also those of a tensor whose channels are a multiple of `count`.
       const std::int64_t index = i * (x.elements() - 1) / std::max<std::int64_t>(count - 1, 1);
       const quantize::Affine<float>& grid = grids[static_cast<std::size_t>(index) % grids.size()];
       const float value = x.data<float>()[index], integer = quantize::quantize(grid, value);

@@ -31,7 +31,7 @@ struct LayerFigures {
   std::string name;
   /// The op's type, "" of a quantizer between layers.
   std::string type;
-  /// Of the weights, and of the output for one picture.
+  /// The shape of the weights, and that of the output for one picture.
   std::vector<std::int64_t> weight_shape = {};
   std::vector<std::int64_t> output_shape = {};
   /// None of a quantizer between layers.
@@ -43,9 +43,9 @@ struct LayerFigures {
   /// What the output's quantizer reads in the quantized network.
   std::optional<TensorFigures> output = {};
   std::vector<WeightSample> samples = {};
-  /// Of the output beside that of the network in float, which has the same variables and no quantizer at work: with the
-  /// quantizers of this place alone, so that its inputs are equal, and with all. No sum without pictures, or without a
-  /// quantizer.
+  /// The noise of the output beside that of the network in float, which has the same variables and no quantizer at
+  /// work: with the quantizers of this place alone, so that its inputs are equal, and with all. No sum without
+  /// pictures, or without a quantizer.
   std::optional<NoiseSum> alone = {};
   std::optional<NoiseSum> from_picture = {};
 };
@@ -55,7 +55,7 @@ struct LayerSubject {
   /// For evaluation.
   const Classifier& network;
   const NamedTensors& variables;
-  /// Their first `examples` pictures; null if there are none.
+  /// The data set whose first `examples` pictures are looked at; null if there are none.
   const datasets::Dataset* pictures = nullptr;
   std::int64_t examples = 256;
 };

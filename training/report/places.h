@@ -22,7 +22,7 @@ struct Place {
   Output tap() const { return (output != nullptr ? output : layer)->output(); }
 };
 
-/// Those of an evaluation graph, in its order: of a float network all layers.
+/// The places of an evaluation graph, in its order; all layers of a float network.
 std::vector<Place> find_places(const Graph& evaluation);
 
 /// A clone of the graph in which only the named quantizers work; the others' readers take what these read.

@@ -19,7 +19,7 @@ struct ReportRequest {
   /// The runs' own when "".
   std::string dataset = {};
   std::string data_dir = {};
-  /// Of `dataset`, if a run did not ask for it.
+  /// Whether broken files of `dataset` are skipped, if a run did not ask for it.
   bool skip_broken = false;
   /// A sensitivity.json or its folder; "" without one.
   std::string sensitivity = {};
@@ -40,7 +40,7 @@ struct ResultRow {
   /// The means over classes; of the part that the page evaluates known for every row.
   std::optional<double> validation_balanced_accuracy = {}, test_balanced_accuracy = {};
   std::optional<NetworkCost> cost = {};
-  /// That its training or calibration took.
+  /// The seconds that its training or calibration took.
   std::optional<double> seconds = {};
   /// The accuracy is one of so many pictures, the first of the part that the page evaluates; none: of all.
   std::optional<std::int64_t> first_examples = {};
@@ -79,7 +79,8 @@ struct RunReport {
   GraphDrawing before = {}, after = {};
   /// "test", or "validation" of an unfinished run with such a part: nobody shall choose by the test pictures.
   std::string part = {};
-  /// Its pictures. Networks of very many layers answer the first of them only (AnswersOf, `examples`).
+  /// The number of the part's pictures. Networks of very many layers answer the first of them only (AnswersOf,
+  /// `examples`).
   std::int64_t part_examples = 0;
   std::vector<std::string> class_names = {};
   /// In float, simulated, as integers: those there are.

@@ -73,7 +73,7 @@ void add_stages(const RunDirectory& directory, Rows& rows) {
   add_time("trained", trained_in(directory));
 }
 
-/// Of the training of a `quantize` that has not come to its end: the calibration before it.
+/// Adds the calibration before the training of a `quantize` that has not come to its end.
 void add_calibration_before(const RunDirectory& directory, const RunCosts& costs, Rows& rows) {
   const std::optional<std::filesystem::path> whole = quantization_of_trained(directory);
   if (!whole) return;

@@ -9,7 +9,7 @@ namespace miniqat::training {
 std::string own_stage(const RunDirectory& directory, const RunReport& run);
 
 struct RunCosts {
-  /// Of the network before any rewrite, and of the run's own.
+  /// The cost of the network before any rewrite, and the cost of the run's own network.
   std::optional<NetworkCost> in_float = {};
   std::optional<NetworkCost> own = {};
 };

@@ -23,10 +23,10 @@ struct PictureSource {
 struct AskedPicture {
   /// As it was asked for.
   std::string word;
-  /// Its number in the data set; none of a file.
+  /// The picture's number in the data set; none of a file.
   std::optional<std::int64_t> number = {};
   std::optional<std::int32_t> label = {};
-  /// Of a number whose picture is a file: Dataset::file_of().
+  /// The file of a numbered picture, if it is one: Dataset::file_of().
   std::string file = {};
 };
 

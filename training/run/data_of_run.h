@@ -16,7 +16,7 @@ namespace miniqat::training {
 /// A network that was trained on some data, and is to see these or others.
 struct TrainedOn {
   const TrainSettings& settings;
-  /// Of its pictures, [n, h, w, c].
+  /// The shape of the network's pictures, [n, h, w, c].
   Shape images;
   int classes = 0;
   /// Empty where nobody knows them.
@@ -52,7 +52,7 @@ void require_still_there(const std::string& run, const std::string& dataset, boo
 /// The numbers of pictures of a run on a user's own files, for its summary: "training", "validation", "test".
 nlohmann::ordered_json picture_counts(const datasets::Splits& data);
 
-/// Those that a run records; null without.
+/// The picture_counts() that a run records; null without.
 nlohmann::ordered_json recorded_picture_counts(const RunDirectory& run);
 
 /// Throws Error where the data have other numbers of pictures than the run records: files may have been added or taken

@@ -25,12 +25,12 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
 /// The reason for which quantize::convert() refuses an evaluation graph with these variables; "" where it does not.
 std::string why_no_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input);
 
-/// The same before the quantizers know their ranges: the reason that no range takes away.
+/// The reason that no range takes away: why_no_integers() before the quantizers know their ranges.
 std::string why_never_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input);
 
 /// Throws Error unless the data set's pictures are what the model takes. `source` names the model.
 void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);
-/// The same, of the shape [h, w, c] of `example`.
+/// require_pictures_fit() of pictures that have the shape [h, w, c] of `example`.
 void require_pictures_fit(const integer::Model& model, const Shape& example, const std::string& dataset,
                           const std::string& source);
 

@@ -53,7 +53,7 @@ class LinesFromEnd {
     return true;
   }
 
-  /// Of the file.
+  /// The bytes of the file.
   std::uintmax_t size() const { return size_; }
   /// Null for what is too long, discarded for what is no JSON.
   Json json() const { return is_too_long_ ? Json() : Json::parse(text_, nullptr, false); }
@@ -78,7 +78,7 @@ class LinesFromEnd {
   }
 
   const std::filesystem::path& path_;
-  /// Of the file from `read_` on.
+  /// The part of the file from `read_` on.
   std::string part_;
   std::uintmax_t read_ = 0;
   std::uintmax_t size_ = 0, begin_ = 0, end_ = 0;

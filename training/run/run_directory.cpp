@@ -42,7 +42,7 @@ RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice
   std::error_code failure;
   if (existing == Existing::kOverwrite) {
     run.require_own_config();
-    // Of the links clear() removes no targets. A trace stays where there is no run.
+    // clear() removes links, not their targets. A trace stays where there is no run.
     if (!fs::exists(run.config(), failure)) require_no_link(run.trace());
     return run;
   }
@@ -110,7 +110,7 @@ bool RunDirectory::is_calibrated() const {
 
 void RunDirectory::clear() const {
   std::error_code failure;
-  // These may be somebody's where there is no run.
+  // The trace and given arrays may be somebody's where there is no run.
   if (fs::exists(config(), failure))
     for (const fs::path& file : {trace(), given_arrays()}) fs::remove(file, failure);
   for (const fs::path& file : files()) fs::remove(file, failure);

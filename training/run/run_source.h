@@ -36,8 +36,8 @@ struct TrainedVariables {
   std::string note;
 };
 
-/// Those of `path`, which is a .safetensors file or a run directory. Throws Error where there is no such thing, and for
-/// a run that has not trained a step that its checkpoint knows: its variables are those it began with.
+/// Finds the variables of `path`, which is a .safetensors file or a run directory. Throws Error where there is no such
+/// thing, and for a run that has not trained a step that its checkpoint knows: its variables are those it began with.
 TrainedVariables trained_variables(const std::filesystem::path& path);
 
 /// The note on a run that is not complete, also for one without a trained step. Throws Error for a checkpoint that is

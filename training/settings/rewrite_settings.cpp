@@ -24,7 +24,7 @@ std::string value_of(const std::string& setting, const RewriteSettings& settings
   return text;
 }
 
-/// Of a config.json nobody can tell which values were chosen: those that differ from the usual ones.
+/// Whether a setting differs from the usual one: nobody can tell which values of a config.json were chosen.
 bool is_unusual(const std::string& setting, const RewriteSettings& settings, const RewriteSettings& usual) {
   bool unusual = false;
   RewriteSettings::visit([&](const char* name, auto access, const char*) {

@@ -18,7 +18,7 @@ class SaveInterval {
   bool is_due(std::int64_t step, std::int64_t saved_step, Clock::time_point saved) const;
 
  private:
-  /// One of them is 0.
+  /// One of `steps_` and `seconds_` is 0.
   std::int64_t steps_ = 0;
   std::chrono::duration<double> seconds_{0};
 };

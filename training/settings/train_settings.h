@@ -21,7 +21,8 @@
 
 namespace miniqat::training {
 
-/// Those of `train` unless flags say more: the rewrite's own, but for ranges, which are learned at 4 bits and fewer.
+/// The rewrite settings of `train` unless flags say more: the rewrite's own, but for ranges, which are learned at 4
+/// bits and fewer.
 inline RewriteSettings rewrite_of_trainings() {
   RewriteSettings settings;
   settings.ranges = quantize::RangeChoice::kAuto;
@@ -101,7 +102,7 @@ const char* help_of_augment();
 const char* help_of_optimizer();
 const char* help_of_learning_rate();
 
-/// Of steps, and of a seed.
+/// The largest number of steps, and the largest seed.
 inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
 /// The tables of TrainSettings, in the order of config.json: network and data, the rewrite's, then how it trains.

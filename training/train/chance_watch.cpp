@@ -11,7 +11,7 @@ namespace miniqat::training {
 namespace {
 
 constexpr std::int64_t kFewestSteps = 20;
-/// Of ln(classes): a network that has learned anything at all is below.
+/// The share of ln(classes) that is above the loss of any network that has learned anything at all.
 constexpr double kNothingLearned = 0.98;
 
 std::string in_digits(double loss) {

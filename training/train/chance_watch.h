@@ -24,7 +24,7 @@ class ChanceWatch : public StepHook {
 
   const TrainingTask& task_;
   RunObserver& observer_;
-  /// That are judged together.
+  /// The number of epochs that are judged together.
   const std::int64_t epochs_;
   double sum_ = 0;
   std::int64_t steps_ = 0;

@@ -16,7 +16,7 @@ struct CoreLimits {
   /// core/threads/cpu_quota.h
   std::optional<double> quota;
 
-  /// Those of this process and of thread_count().
+  /// The limits of this process, and its thread_count().
   static CoreLimits now();
 };
 
@@ -28,7 +28,7 @@ class CoreWatch : public StepHook {
  public:
   /// The observer must stay. Begins now, in the thread of the training.
   explicit CoreWatch(RunObserver& observer);
-  /// The same at another time. Both are in seconds, as in look().
+  /// Begins at the time `now`. Both numbers are in seconds, as in look().
   CoreWatch(RunObserver& observer, double now, double without_cores, const CoreLimits& limits = CoreLimits::now())
       : observer_(observer), start_(now), without_cores_(without_cores), limits_(limits) {}
 

@@ -39,7 +39,7 @@ class RangeStart : public StepHook {
 
   TrainingTask& task_;
   RunObserver& observer_;
-  /// Those with learned ranges.
+  /// The quantizers with learned ranges.
   std::vector<const Node*> quantizers_;
   /// The step counter from which on steps quantize.
   std::int64_t delay_ = 0;

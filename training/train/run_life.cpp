@@ -73,8 +73,8 @@ bool RunLife::is_complete() const {
          steps != summary.end() && *steps == task_.session.step();
 }
 
-/// A model file may have been edited since the run began, a named model be another in another version of the program.
-/// Of a longer run only the steps over which a dampening grows are others.
+/// A model file may have been edited since the run began, a named model be another in another version of the program. A
+/// longer run differs only in the steps over which a dampening grows.
 void RunLife::require_same_graph() const {
   Graph recorded = read_network(run_.train_graph());
   const std::string now = graph_to_json(task_.training.graph);
@@ -297,7 +297,7 @@ void RunLife::report_accuracy(const Evaluation& judged) {
   reported_step_ = task_.session.step();
 }
 
-/// Of the last step, as it was logged where another process took that step.
+/// The speed at the last step, as it was logged where another process took that step.
 double RunLife::images_per_second() const {
   if (pace_.images_per_second() > 0) return pace_.images_per_second();
   const Json line = run_.metrics().find(task_.session.step(), "images_per_second");

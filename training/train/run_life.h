@@ -45,7 +45,7 @@ class RunLife : public StepHook {
   /// summary. Without what a signal ended; then the summary says that the run is not complete.
   void finish();
 
-  /// That of the checkpoint on the disk.
+  /// The step of the checkpoint on the disk.
   std::int64_t saved_step() const { return saved_step_; }
 
  private:
@@ -80,7 +80,7 @@ class RunLife : public StepHook {
   const SaveInterval save_interval_;
   EvaluationWatch watch_;
   Pace pace_;
-  /// Of the last step; none before the first, unless metrics.jsonl has it.
+  /// The loss of the last step; none before the first, unless metrics.jsonl has it.
   std::optional<double> last_loss_;
   /// After the last step: what estimates have replaced, for a longer run.
   NamedTensors trained_;

@@ -84,7 +84,7 @@ class Trainer {
   }
 
  private:
-  /// The same on all ranks: whoever wants it is heard with the next step.
+  /// Gives the same answer on all ranks: whoever wants it is heard with the next step.
   bool wants_to_stop() {
     if (observer_.wants_to_stop()) ranks_.ask_to_stop();
     return ranks_.stop_asked();
@@ -96,7 +96,8 @@ class Trainer {
     if (const std::string note = note_on_small_classes(task_.data); !note.empty()) observer_.say(note);
   }
 
-  /// Of a network that some other program has trained. Pixels other than those of that training make it a bad start.
+  /// Judges a network that some other program has trained, and warns: pixels other than those of that training make it
+  /// a bad start.
   void judge_imported_weights() {
     const TrainSettings& settings = task_.settings;
     const bool has_weights = is_onnx_file(settings.model) && settings.init_checkpoint.empty();
@@ -104,7 +105,7 @@ class Trainer {
     if (extras_.is_stage || extras_.resume || from.empty() || run_of_variables(from)) return;
     constexpr std::int64_t kPictures = 512;
     Classifier network = make_classifier(classifier_options(settings), task_.data.train);
-    // Its ranges come with the first batches.
+    // The ranges of its quantizers come with the first batches.
     if (!quantize::quantization_of(network.graph).is_float()) return;
     Session session(network.graph);
     start_from(from, session);
@@ -174,7 +175,7 @@ class Trainer {
     }
   }
 
-  /// Of this process's part of the batches that are left.
+  /// Loads this process's part of the batches that are left.
   std::unique_ptr<datasets::Loader> make_loader() const {
     const TrainSettings& settings = task_.settings;
     const std::int64_t slice = settings.slice_size();

@@ -22,7 +22,7 @@ struct TrainExtras {
   /// With `resume`: the settings in the run's config.json, of which those asked for now may differ where no step is
   /// computed otherwise, and in a greater length.
   TrainSettings begun = {};
-  /// Of a new run: the settings that somebody chose, by name, even where they are the usual ones. A graph that was
+  /// For a new run: the settings that somebody chose, by name, even where they are the usual ones. A graph that was
   /// rewritten before must be as they say (require_as_asked()).
   std::vector<std::string> given = {};
   /// Tell the observer every name that init_checkpoint gives, not only the first few.

@@ -37,7 +37,7 @@ ShardRange shards_of(const TrainSettings& settings, const ShardExchange* exchang
   return range;
 }
 
-/// Of a graph file.
+/// Throws UsageError unless the graph file `model` is a float network.
 void require_float(const Graph& graph, const std::string& model) {
   const quantize::Quantization found = quantize::quantization_of(graph);
   if (!found.is_float())

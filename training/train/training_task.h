@@ -57,7 +57,7 @@ struct TrainingTask : TrainingNetworks {
 
   const TrainSettings& settings;
   ShardExchange* exchange;
-  /// Of this process.
+  /// The shards that this process computes.
   ShardRange shards;
   quantize::Quantization quantization;
   quantize::QuantizationDelays delays;
@@ -66,7 +66,7 @@ struct TrainingTask : TrainingNetworks {
   std::int64_t steps_per_epoch = 0;
   std::int64_t total_steps = 0;
   std::unique_ptr<Optimizer> optimizer;
-  /// Of a run with shards.
+  /// The evaluation of a run with shards; null for any other.
   std::unique_ptr<SharedEvaluation> shared_evaluation;
 
  private:

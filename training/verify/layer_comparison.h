@@ -18,7 +18,7 @@ struct Agreement {
   /// The largest difference, in steps of the grid.
   int largest = 0;
 
-  /// Both [n, ...] uint8 of one shape; only the first `valid` examples count.
+  /// `a` and `b`: [n, ...] uint8 of one shape; only the first `valid` examples count.
   void add(const Tensor& a, const Tensor& b, std::int64_t valid);
   double share() const { return count == 0 ? 1 : static_cast<double>(equal) / static_cast<double>(count); }
 };

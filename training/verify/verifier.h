@@ -19,7 +19,7 @@ struct Score : Hits {
   std::string name;
   /// Examples for which it chooses the class that the integer engine chooses.
   std::int64_t agreeing = 0;
-  /// Its outputs beside the integer engine's.
+  /// The runtime's outputs beside the integer engine's.
   Agreement outputs = {};
 
   /// One more example: the class that this way chooses, and the one that the integer engine chooses.
