@@ -68,7 +68,7 @@ struct CheckCase {
   }
 };
 
-/// Its grids and numbers, the same at every call.
+/// The grids and numbers of a case, the same at every call.
 struct CheckInput {
   explicit CheckInput(const CheckCase& what) {
     Random random(mix(mix(static_cast<std::uint64_t>(what.n), static_cast<std::uint64_t>(what.channels)),

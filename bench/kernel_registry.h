@@ -16,7 +16,7 @@ struct NamedKernel {
   fake_quant_kernel functions;
   /// The shared library that it came from; null for one of this program.
   std::shared_ptr<void> library;
-  /// Of a plugin: its path, as it was given.
+  /// The path of a plugin, as it was given.
   std::string file = {};
 };
 

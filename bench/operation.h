@@ -36,7 +36,7 @@ struct OperationCost {
   double read_bytes = 0;
   /// Sums, products, comparisons, minima, roundings and divisions in float32.
   double operations = 0;
-  /// Those of them that are divisions, for which a processor has fewer units.
+  /// The divisions among the operations: a processor has fewer units for them.
   double divisions = 0;
 
   double bytes() const { return copied_bytes + read_bytes; }

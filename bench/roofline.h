@@ -16,7 +16,7 @@ namespace miniqat::bench {
 struct CopySpeed {
   /// "L1", "L2", "L3", "memory".
   std::string place;
-  /// Of both tensors together.
+  /// The bytes of both tensors together.
   std::int64_t bytes = 0;
   /// Read and written.
   double bytes_per_second = 0;
@@ -48,7 +48,7 @@ struct Roof {
   /// cache_note() of the copy that stands for memory.
   std::string note;
 
-  /// Of so many of the threads: no more than all have, since two may share a core.
+  /// The peak of `some` threads: no more than all have, since two may share a core.
   PeakRates peak_of(int some) const;
   bool is_quiet() const { return disturbance.reasons().empty(); }
   /// Lines for people.

@@ -24,7 +24,7 @@ struct BenchTensors {
   std::span<float> from;
   /// What cases write.
   std::span<float> to;
-  /// Its end, 64-byte aligned: a case uses as much before it as it needs.
+  /// The end of the mask, 64-byte aligned: a case uses as much before it as it needs.
   std::byte* mask_end = nullptr;
 
   /// "wrote 4 bytes after the end of the result", "x is changed"; empty when all is well.
@@ -76,7 +76,7 @@ class TimedCase {
   mutable std::atomic<bool> changed_control_ = false;
   std::vector<quantize::Affine<float>> grids_;
   std::vector<fake_quant_grid> plugin_grids_, observed_;
-  /// Of backward alone: each kernel has a layout of its own.
+  /// The mask of a case of backward alone: each kernel has a layout of its own.
   std::optional<GuardedArray> own_mask_memory_;
   std::byte* own_mask_ = nullptr;
   std::vector<fake_quant_sums> sums_, piece_sums_;

@@ -180,7 +180,7 @@ constexpr std::int64_t kBatch = 128;
 /// Images/s over the given time, the waits of whole time slices included.
 double speed(NoiseTraining& training, int threads, double seconds, const std::function<void()>& check) {
   set_thread_count(threads);
-  // Of the neighbours that are gone.
+  // Cores that were lost to neighbours that are gone.
   forget_lost_cores();
   const auto step = [&] {
     training.step();

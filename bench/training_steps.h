@@ -50,7 +50,8 @@ struct LoadedSpeed {
   /// all_threads as a multiple of the better of half the speed without neighbours and one_thread; none without
   /// neighbours.
   std::vector<double> of_bar;
-  /// Of all rounds together: other load than the neighbours'. Beside these, being interrupted is no disturbance.
+  /// What disturbed all rounds together: other load than the neighbours'. Beside these, being interrupted is no
+  /// disturbance.
   Disturbance disturbance;
 };
 

@@ -35,7 +35,7 @@ using distributed::SumWay;
 constexpr SumWay kWays[] = {SumWay::kGather, SumWay::kSlices, SumWay::kHalves, SumWay::kWhole};
 constexpr int kRounds = 31;
 
-/// Of `action`, begun by all ranks at once.
+/// The seconds that `action` takes, begun by all ranks at once.
 template <class Action>
 double seconds_of(Communicator& ranks, const Action& action) {
   wait_for(*ranks.barrier());

@@ -20,7 +20,7 @@ int run_benchmarks(int argc, char** argv, void (*register_all)());
 /// Ends a benchmark that has found something wrong before timing it.
 void give_up(benchmark::State& state, const std::string& fault);
 
-/// Of at least one value.
+/// The median of at least one value.
 inline double median(const std::vector<double>& values) { return bench::spread_of(values).median; }
 
 }  // namespace miniqat::benchmarks

@@ -87,7 +87,7 @@ class TrainingPool {
  private:
   std::string workload_;
   std::map<std::pair<std::string, int>, Training> trainings_;
-  /// Of the workload, and of what was asked for last.
+  /// What is wrong with the workload, and with the training that was asked for last.
   std::string workload_fault_;
   std::string fault_;
 };

@@ -66,7 +66,7 @@ class CalibrateDisplay : public BatchDisplay {
   const bool verbose_;
 };
 
-/// Of equalization, rounding and bias correction; "" without.
+/// What equalization, rounding and bias correction have done; "" without any.
 std::string details(const Calibrated& result) {
   std::string text;
   if (result.equalization) text += "\nequalization\n" + result.equalization->text();

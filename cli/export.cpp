@@ -178,12 +178,12 @@ OutFiles miniqat_file(const ExportedRun& exported) {
 
 struct Format {
   std::string name;
-  /// Of its files; the first format with an ending is the one that it chooses.
+  /// The ending of its files; the first format with an ending is the one that it chooses.
   std::string ending;
   std::string help;
   /// Nothing is written where one throws. Null: the format holds the float network.
   OutFiles (*files)(const ExportedRun&);
-  /// That not every format has.
+  /// Flags that it takes and not every format does.
   std::vector<std::string> flags;
   /// Whether the files map the pictures' bytes to the input's integers (input_from_byte).
   bool maps_bytes;

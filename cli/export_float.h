@@ -14,7 +14,7 @@ struct FloatRequest {
   const std::string& image_size;
   /// "" for the run's, or the model's weights.
   const std::string& checkpoint;
-  /// Of the file; the lowest that holds it without one.
+  /// The opset of the file; without one, the lowest that holds the network.
   std::optional<std::int64_t> opset;
 };
 

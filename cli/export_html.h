@@ -19,7 +19,7 @@ struct HtmlRequest {
   const std::vector<std::string>& compared;
   /// Test pictures on the page, at most: of every class first one, then another.
   std::int64_t pictures;
-  /// Of the pictures; "" for the run's own.
+  /// The data set of the pictures; "" for the run's own.
   const std::string& dataset;
   const std::string& data_dir;
 };

@@ -10,7 +10,7 @@ inline void print_file_notes(const datasets::FileRemarks& remarks) {
   for (const std::string& note : remarks.notes) print_note(note);
 }
 
-/// The same of a part of the data.
+/// Prints the notes on the files of a part of the data.
 inline void print_file_notes(const datasets::Dataset& part) {
   if (part.remarks) print_file_notes(*part.remarks);
 }

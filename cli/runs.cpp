@@ -51,7 +51,8 @@ void print_runs(const std::vector<ListedRun>& runs) {
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
 }
 
-/// Of several folders each run has its whole path as a name, and one that lies in two of them is there once.
+/// The runs in the folders. With several folders each run has its whole path as a name, and one that lies in two of
+/// them is there once.
 std::vector<ListedRun> runs_in(const std::vector<std::string>& folders) {
   if (folders.size() == 1) return list_runs(folders.front());
   std::vector<ListedRun> all;
@@ -70,7 +71,7 @@ std::vector<ListedRun> runs_in(const std::vector<std::string>& folders) {
   return all;
 }
 
-/// Those that were given, or where `train` puts its runs.
+/// The folders that were given, or the one where `train` puts its runs.
 std::vector<std::string> asked_folders(const RunsArguments& arguments) {
   if (!arguments.folders.empty()) return arguments.folders;
   std::error_code failure;

@@ -103,7 +103,7 @@ void measure_network(const SensitivityArguments& arguments, const FlagTexts& fla
   }
 }
 
-/// Those that were given, as `calibrate` takes them.
+/// The flags that were given, as `calibrate` takes them.
 template <class Settings>
 std::string text_of(const SettingFlags<Settings>& flags, const Settings& settings) {
   std::string text;

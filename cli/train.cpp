@@ -134,7 +134,8 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   train_and_show(settings, asked_data_dir, run, arguments, extras);
 }
 
-/// Its table is of the networks that were compared for it, and would not fit a longer training.
+/// Refuses to resume a run of `quantize`: its table is of the networks that were compared for it, and would not fit a
+/// longer training.
 void refuse_run_of_quantize(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "quantize.json")) return;
   const std::string name = folder.string(), word = shell_path(folder);
@@ -185,7 +186,7 @@ void train_as_asked(TrainArguments& arguments, const SettingFlags<TrainSettings>
     train_new(arguments, flags);
 }
 
-/// Those that only --help-all shows. Returns --profile.
+/// Adds the flags that only --help-all shows. Returns --profile.
 Flag add_rare_flags(Command& command, TrainArguments& arguments, std::string& trace) {
   const auto add = [&](Flag flag) {
     command.keep_for_help_all(flag.heading(kRunHeading));

@@ -46,7 +46,7 @@ void require_shards_for(const distributed::Communicator& ranks, const TrainSetti
                             ": the number of ranks must divide it", way_out(ranks.size(), settings, resumes)));
 }
 
-/// Those that compute a rank's slices.
+/// The threads that compute a rank's slices.
 int threads_at_work(const distributed::Communicator& ranks, const TrainSettings& settings) {
   const std::int64_t slices = settings.shards / ranks.size();
   return static_cast<int>(std::min(settings.slices_at_once(), slices) * settings.threads_per_shard);

@@ -34,7 +34,7 @@ class RankSide {
   RankSide(distributed::Communicator& ranks, const training::TrainSettings& settings);
 
   void put_into(training::TrainExtras& extras);
-  /// Of the ranks' threads and cores.
+  /// Warnings about the ranks' threads and cores.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// The end of all ranks' work.
   void close();
@@ -50,8 +50,8 @@ class RankSide {
 std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const training::TrainSettings& settings,
                                      training::TrainExtras& extras);
 
-/// Of a rank whose signals an InterruptGuard catches: while it lives, a signal ends the process that waits for a dead
-/// rank. Null, with nothing done, without others.
+/// Watches for dead ranks. A rank's signals are caught by an InterruptGuard: while the watch lives, a signal ends the
+/// process that waits for a dead rank. Null, with nothing done, without others.
 std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distributed::Communicator* ranks);
 
 /// Any other rank: trains as rank 0 says, silently, and keeps no files.

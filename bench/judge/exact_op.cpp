@@ -85,7 +85,7 @@ void for_each_window(const layers::PoolAttributes& pool, const Shape& x, const S
 }
 
 constexpr int kTrials = 5;
-/// Of what a trial changes: roundings inside the op are more than one, and trials are few.
+/// The factor on the differences that trials make: roundings inside the op are more than one, and trials are few.
 constexpr double kTrialFactor = 12;
 
 /// Keeps the largest differences from `exact` over all trials.
@@ -250,8 +250,8 @@ double ExactOp::terms_inside() const {
   return gives_probabilities(op_) ? count_in(x) : count_in(x) / channels;
 }
 
-/// Of few rows, d_x = gamma / sigma * (d_y - mean(d_y) - x^ * mean(d_y * x^)) cancels nearly to nothing, whatever the
-/// inputs; the roundings of its terms stay.
+/// Adds the roundings of the terms of d_x = gamma / sigma * (d_y - mean(d_y) - x^ * mean(d_y * x^)): with few rows the
+/// terms cancel nearly to nothing, whatever the inputs, and their roundings stay.
 void ExactOp::add_statistics_rounding(Bounded& d_x, const Bounded& d_y) const {
   const auto& attributes = *op_.as<layers::BatchNorm>();
   if (!attributes.uses_batch(settings_.phase) || !d_x.value.defined() || !d_y.value.defined()) return;

@@ -123,7 +123,7 @@ void StepJudge::Observer::note(const Plan::ForwardStep& step, std::string what, 
       {.node = step.node, .members = step.members, .what = std::move(what), .difference = std::move(difference)});
 }
 
-/// That a tensor still holds what was written to it.
+/// Notes a tensor that does not hold any more what was written to it.
 void StepJudge::Observer::expect_untouched(const Plan::ForwardStep* step, const Tensor* tensor,
                                            const std::string& what) {
   const auto [found, fresh] = contents_.try_emplace(tensor);

@@ -45,7 +45,7 @@ class StepJudge {
   /// For Session::set_observer; lives as long as the judge.
   StepObserver* observer() const;
 
-  /// Of all runs so far.
+  /// The findings of all runs so far.
   const std::vector<StepFinding>& findings() const;
   std::int64_t steps() const;
   /// Numbers that were compared, and those of them that might have been off by a tenth of their tensor's largest.

@@ -45,17 +45,17 @@ double drift_of(const std::vector<double>& rounds);
 /// Would a second measurement give the same? Half of the rounds lie within a tenth, and both halves say the same.
 bool is_steady(const std::vector<double>& rounds);
 
-/// In which the median lies, as far as that is known.
+/// An interval in which a median lies, as far as that is known.
 struct Interval {
   double low = 0;
   double high = 0;
 };
 
-/// Of the intervals that tables and files have.
+/// The confidence of the intervals that tables and files have.
 inline constexpr double kConfidence = 0.95;
 
-/// Of the median of what `values` are a sample of, whatever its distribution: two of the values, symmetric in their
-/// order, as close together as a sign test allows that is wrong in at most 1 - confidence of all cases (Conover,
+/// The interval of a median, whatever the distribution that `values` are a sample of: two of the values, symmetric in
+/// their order, as close together as a sign test allows that is wrong in at most 1 - confidence of all cases (Conover,
 /// Practical Nonparametric Statistics, section 3.2). None for too few values: 0.95 takes six.
 std::optional<Interval> median_interval(std::vector<double> values, double confidence);
 

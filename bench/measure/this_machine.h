@@ -16,20 +16,21 @@ struct Cache {
   std::int64_t bytes = 0;
 };
 
-/// Those of the first core, smallest first, as Linux describes them in `folder`; else as the C library knows them.
+/// The data caches of the first core, smallest first, as Linux describes them in `folder`; else as the C library knows
+/// them.
 std::vector<Cache> data_caches(const std::filesystem::path& folder = "/sys/devices/system/cpu/cpu0/cache");
 
 /// The conditions of a measurement beside the command line.
 struct Machine {
   std::string cpu;
   int cores = 0;
-  /// Of the cgroups, in cores (core/threads/cpu_quota.h).
+  /// The cores that the cgroups allow (core/threads/cpu_quota.h).
   std::optional<double> cpu_quota;
-  /// Of our own loops, MINIQAT_MAX_ISA considered.
+  /// The instruction set of our own loops, MINIQAT_MAX_ISA considered.
   std::string instruction_set;
   std::string onednn;
   int threads = 0;
-  /// Of one core or of several together; smallest first.
+  /// Caches of one core or of several together; smallest first.
   std::vector<Cache> caches;
   /// 0 where the system does not say.
   std::int64_t memory_bytes = 0;

@@ -24,7 +24,7 @@ enum class Verdict {
   kNotQuiet,
   /// One side has fewer than kFewestCompared rounds, or there are too few turns for an interval: no word on this row.
   kTooFewRounds,
-  /// Of rows that took turns: the interval has both, ratios that are noise and others.
+  /// The interval of a row that took turns has both, ratios that are noise and others.
   kOpen,
 };
 
@@ -45,7 +45,7 @@ struct ComparedCase {
   /// The speed of b as a multiple of a's: seconds of a over those of b; of sides that took turns the median of all
   /// turns.
   double speed = 1;
-  /// Of the rank test; 1 for sides that took turns.
+  /// The probability of the rank test; 1 for sides that took turns.
   double probability = 1;
   /// How often the sides took turns, and in which interval the median of the turns' ratios lies (kConfidence); 0 and
   /// none where they did not.

@@ -113,7 +113,7 @@ class BenchObject {
     std::size_t i = 0;
     for (const Json& element : at(key)) read(BenchObject(element, concat(place_, ": ", key, "[", i++, "]")));
   }
-  /// Those of the keys that it has.
+  /// The keys that it has, of those asked for, with their values.
   Json some(std::initializer_list<const char*> keys) const {
     Json result = Json::object();
     for (const char* key : keys)

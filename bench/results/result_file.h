@@ -46,7 +46,7 @@ struct BenchFile {
   std::string about;
   std::string cpu;
   std::vector<BenchRecord> records;
-  /// Of the compiler; "" where the file does not say.
+  /// The flags of the compiler; "" where the file does not say.
   std::string flags = {};
   nlohmann::ordered_json machine = {};
 };

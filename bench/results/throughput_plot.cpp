@@ -156,7 +156,7 @@ std::string legend_text(const PlotLine& line) {
   return line.by == kOurName ? name : concat(name, ", ", line.by);
 }
 
-/// Of the legends of all panels, by their longest text.
+/// The width of the legends of all panels, by their longest text.
 double legend_width(const std::vector<Panel>& panels) {
   std::size_t longest = 0;
   for (const Panel& panel : panels)

@@ -19,7 +19,7 @@ class PlotAxis {
   /// 0 at the lower end, 1 at the upper one.
   double place(double value) const;
   bool contains(double value) const { return value >= low_ && value <= high_; }
-  /// Those within, in order.
+  /// The ticks within the axis, in order.
   std::vector<double> ticks() const;
 
  private:

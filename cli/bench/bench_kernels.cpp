@@ -82,11 +82,12 @@ void require_supported(const NamedKernel& kernel) {
     throw UsageError(concat("the kernel ", quote(kernel.name), " says that this processor cannot run it"));
 }
 
-/// Of names, operations choose operations, all if there are none; and names of kernels add these beside ours. Of
-/// plugins all kernels are added, or those that are named. Where several files have a kernel of one name, or a plugin
-/// has one of the program's, those of plugins become "name@file", and `--kernel name` means all of them. If no
-/// operation is named, but a kernel, those that one of the kernels can do. Throws UsageError for an unknown name, a
-/// plugin that is none, a kernel that this processor cannot run, and an operation that no kernel is left to do.
+/// Chooses operations and kernels. A name is that of an operation or a kernel: operations are those that are named, all
+/// if none is, or, if a kernel is named but no operation, those that one of the kernels can do. Named kernels are
+/// measured beside ours. All kernels of plugins are added, or those that are named. Where several files have a kernel
+/// of one name, or a plugin has one of the program's, those of plugins become "name@file", and `--kernel name` means
+/// all of them. Throws UsageError for an unknown name, a plugin that is none, a kernel that this processor cannot run,
+/// and an operation that no kernel is left to do.
 KernelChoice choose_kernels(const std::vector<std::string>& names, const std::vector<std::string>& plugins) {
   std::vector<NamedKernel> known = as_usage(registered_kernels), own;
   const std::vector<NamedKernel> of_plugins = kernels_of(plugins, known);

@@ -39,7 +39,7 @@ class TrainDisplay : public training::RunObserver {
   StepLines lines_;
   std::set<std::string> noted_;
   Clock::time_point drawn_{};
-  /// Of the plan that was described last.
+  /// The delays that had passed in the plan that was described last.
   std::optional<quantize::PassedDelays> described_;
 };
 

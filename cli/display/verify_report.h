@@ -24,7 +24,7 @@ struct Bounds {
 
 /// What became of one bound.
 struct BoundCheck {
-  /// That of its flag: "max_steps".
+  /// The name of its flag: "max_steps".
   std::string name;
   double bound = 0;
   /// The worst of what was compared; none where nothing could be.
@@ -54,7 +54,7 @@ struct VerifyReport {
   /// For people.
   std::string table() const;
   nlohmann::ordered_json json() const;
-  /// Those of the bounds that were given.
+  /// The checks of the bounds that were given.
   std::vector<BoundCheck> checks() const;
   /// The faults of all bounds, and one when fast engine and reference loops differ.
   std::vector<std::string> broken() const;

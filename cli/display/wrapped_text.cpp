@@ -32,7 +32,7 @@ void add_word(std::vector<std::string>& lines, std::string_view word, std::size_
   add_word(lines, word, width);
 }
 
-/// Of a line without breaks.
+/// Wraps a line without breaks.
 std::vector<std::string> wrapped_line(std::string_view line, std::size_t width) {
   std::vector<std::string> lines(1);
   while (!line.empty()) {

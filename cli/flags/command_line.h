@@ -92,7 +92,7 @@ struct FlagDescription {
   /// What its value is: kNothing of a flag without one, kChoice one of the names, kList several with commas between
   /// them, kNameOrFile a name or a file, kText what could be a file, kOther a number or another name.
   enum class Value { kNothing, kChoice, kList, kNameOrFile, kText, kOther } value;
-  /// Of a kChoice, kList or kNameOrFile.
+  /// The names of a kChoice, kList or kNameOrFile.
   std::vector<std::string> choices;
 };
 

@@ -18,7 +18,7 @@ struct FlagGroup {
   std::string heading;
   /// Names of the settings that --help shows, in this order.
   std::vector<std::string> first;
-  /// Those that only --help-all shows.
+  /// Names of the settings that only --help-all shows.
   std::vector<std::string> more;
 };
 
