@@ -16,7 +16,6 @@ struct Character {
 /// The character that `text` begins with. `text` must not be empty.
 Character first_character(std::string_view text);
 
-/// Whether `low` <= `code` <= `high`.
 constexpr bool in(std::uint32_t code, std::uint32_t low, std::uint32_t high) { return code >= low && code <= high; }
 
 /// The columns that a text of printable characters takes on a terminal: 2 for a wide character (Chinese, Japanese,

@@ -28,8 +28,8 @@ Output joined_steps(Translation& t, const std::string& scope, Output x, std::int
   return layers::concat(t.graph(), t.name(scope, "Concat"), std::move(parts), {.axis = 3});
 }
 
-/// The shuffled channels where there are few groups of many channels: each group is a column of pixels [n, h * w, c /
-/// groups, 1], and the groups stand side by side along the last axis.
+/// The shuffled channels where there are few groups of many channels: each group is a column of pixels
+/// [n, h * w, c / groups, 1], and the groups stand side by side along the last axis.
 Output joined_groups(Translation& t, const std::string& scope, Output x, std::int64_t groups, std::int64_t each) {
   const Shape& images = x.shape();
   std::vector<Output> parts;

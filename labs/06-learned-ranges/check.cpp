@@ -33,7 +33,6 @@ Ends right_gradient(const Grid& grid, int bits, const Values& x, const Values& d
 struct Element {
   double x = 0, y = 0, d_y = 0, scale = 0, min = 0, max = 0;
 
-  /// (y - x) / (max - min)
   double share() const { return (y - x) / (max - min); }
 };
 

@@ -395,7 +395,6 @@ void require_channel_scales(const Decisions& decisions) {
            ", which is folded late, needs one for each");
 }
 
-/// Decisions::missed_scope.
 std::string missed_scope(const Decisions& decisions) {
   const Scope& scope = decisions.search.scope;
   const auto is_in_scope = [&](const LayerSkip& skip) { return scope.has(*skip.layer); };

@@ -48,7 +48,6 @@ struct LayerMatch {
   std::vector<Node*> chain() const;
   /// What a bypass Add adds to.
   Node* before_bypass() const;
-  /// Last of chain().
   Node* last() const { return chain().back(); }
   /// "layer + bias + bypass + Relu".
   std::string text() const;

@@ -34,7 +34,6 @@ namespace fs = std::filesystem;
 /// A quantized network that may become the run.
 struct Candidate {
   const char* name;
-  /// The run of its stage.
   RunDirectory stage;
   Safetensors checkpoint;
   Accuracies accuracies = {};

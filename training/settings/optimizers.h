@@ -12,7 +12,6 @@
 
 namespace miniqat::training {
 
-/// An optimizer that has a name.
 struct KnownOptimizer {
   std::string name;
   /// The default of --learning-rate.
