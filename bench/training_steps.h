@@ -50,8 +50,7 @@ struct LoadedSpeed {
   /// all_threads as a multiple of the better of half the speed without neighbours and one_thread; none without
   /// neighbours.
   std::vector<double> of_bar;
-  /// What disturbed all rounds together: other load than the neighbours'. Beside these, being interrupted is no
-  /// disturbance.
+  /// What disturbed the rounds: load other than the neighbours'. Beside these, being interrupted is no disturbance.
   Disturbance disturbance;
 };
 

@@ -51,8 +51,8 @@ void print_runs(const std::vector<ListedRun>& runs) {
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
 }
 
-/// The runs in the folders. With several folders each run has its whole path as a name, and one that lies in two of
-/// them is there once.
+/// The runs in the folders. Of several folders each run's name is its whole path, and one that lies in two is there
+/// once.
 std::vector<ListedRun> runs_in(const std::vector<std::string>& folders) {
   if (folders.size() == 1) return list_runs(folders.front());
   std::vector<ListedRun> all;

@@ -134,8 +134,7 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   train_and_show(settings, asked_data_dir, run, arguments, extras);
 }
 
-/// Refuses to resume a run of `quantize`: its table is of the networks that were compared for it, and would not fit a
-/// longer training.
+/// Refuses to resume a run of `quantize`: its table compares networks, and would not fit a longer training.
 void refuse_run_of_quantize(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "quantize.json")) return;
   const std::string name = folder.string(), word = shell_path(folder);

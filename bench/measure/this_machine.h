@@ -16,8 +16,7 @@ struct Cache {
   std::int64_t bytes = 0;
 };
 
-/// The data caches of the first core, smallest first, as Linux describes them in `folder`; else as the C library knows
-/// them.
+/// The first core's data caches, smallest first, as Linux describes them in `folder`; else as the C library knows them.
 std::vector<Cache> data_caches(const std::filesystem::path& folder = "/sys/devices/system/cpu/cpu0/cache");
 
 /// The conditions of a measurement beside the command line.

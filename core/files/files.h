@@ -51,9 +51,8 @@ struct FileContent {
   std::string_view bytes;
 };
 
-/// Writes files that belong together as write_file_atomically() does: none is touched before all are complete beside
-/// their places. Only a rename that fails after that, which takes a file system that changes meanwhile, can leave some
-/// of them old.
+/// Writes files that belong together: none is touched before all are complete beside their places. Only a rename that
+/// fails after that, which takes a file system that changes meanwhile, can leave some of them old.
 void write_files_atomically(const std::vector<FileContent>& files);
 
 }  // namespace miniqat

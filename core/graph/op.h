@@ -45,8 +45,7 @@ struct OpTraits {
   std::vector<int> no_gradient = {};
   /// Inputs that must come straight from a Variable and that forward updates while training (moving statistics).
   std::vector<int> updated_inputs = {};
-  /// Whether updated inputs start anew where a checkpoint has them in another shape, for training soon finds them
-  /// again.
+  /// Updated inputs start anew where a checkpoint has them in another shape: training soon finds them again.
   bool updates_start_anew = false;
   /// Outputs that the fast forward leaves out when nobody reads them: their tensors are then null.
   std::vector<int> optional_outputs = {};

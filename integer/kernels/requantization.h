@@ -40,9 +40,8 @@ RequantizationFactors requantization_factors(const Multiplier& multiplier);
   return static_cast<std::uint8_t>(place < clamp.min ? clamp.min : place > clamp.max ? clamp.max : place);
 }
 
-/// The factors of all of a layer's outputs as arrays of int32, for loops over channels. The output's zero point is part
-/// of the rounding constant, shifted to the left by `right`, where 32 bits have room for it, as they nearly always
-/// have.
+/// The factors of a layer's outputs as arrays of int32, for loops over channels. The output's zero point is part of the
+/// rounding constant, shifted to the left by `right`, where 32 bits have room for it, as they nearly always have.
 struct Requantization {
   /// One multiplier an output; `size` >= multipliers.size() says how many elements the arrays get, the last ones zeros.
   Requantization(std::span<const Multiplier> multipliers, std::int64_t size, std::int32_t zero_point,

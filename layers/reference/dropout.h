@@ -21,8 +21,7 @@ inline std::uint32_t dropout_word(std::uint64_t key, std::int64_t i) {
 /// The number of the 2^32 values of a random word that mean "dropped".
 inline std::uint64_t dropout_threshold(double rate) { return static_cast<std::uint64_t>(rate * 4294967296.0); }
 
-/// Drops elements of x, whose first is element number `first`, and scales the others. d_x is made from d_y in the same
-/// way.
+/// Drops elements of x and scales the others; d_x is made from d_y in the same way. x[0] is element number `first`.
 template <class T>
 void dropout(std::int64_t n, double rate, std::uint64_t key, std::int64_t first, const T* x, T* y) {
   const T scale = static_cast<T>(1 / (1 - rate));

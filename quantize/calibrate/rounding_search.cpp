@@ -18,8 +18,8 @@ constexpr std::int64_t kRowsAtOnce = 32;
 /// A moved number stays for this number of moves, or for a fourth of all numbers.
 constexpr std::int64_t kTabuMoves = 10;
 constexpr std::int64_t kMostMovesInVain = 2000;
-/// The least gain that counts, relative to the first error. The slopes gather rounding errors, which must not pass for
-/// gains for ever.
+/// The least gain, relative to the first error. The slopes gather rounding errors, which must not pass for gains for
+/// ever.
 constexpr double kLeastGain = 1e-5;
 constexpr std::int64_t kMostMovesEach = 20;
 

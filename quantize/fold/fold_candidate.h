@@ -35,8 +35,7 @@ struct FoldingVerdict {
 /// reader, or that shares its moving statistics. The verdict is the same for training and evaluation.
 FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm);
 
-/// The verdict on the BatchNorm that fuse_batch_norm would make; readers of its statistics do not matter, and
-/// `foldable` stays empty.
+/// The verdict on the BatchNorm that fuse_batch_norm would make, but for readers of its statistics, without `foldable`.
 FoldingVerdict examine_unfused(const Graph& graph, const UnfusedBatchNorm& batch_norm);
 
 }  // namespace miniqat::quantize

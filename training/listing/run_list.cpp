@@ -73,8 +73,7 @@ void read_summary(const Json& summary, ListedRun& listed) {
   listed.seconds = number_at(summary, "seconds");
 }
 
-/// The seconds that calibration and training of a complete `quantize` took; the summary of its run is that of the stage
-/// it chose.
+/// The seconds of calibration and training in a complete `quantize`, whose summary is that of the stage it chose.
 std::optional<double> seconds_of_stages(const fs::path& folder) {
   if (!exists_at(folder / "quantize.json")) return {};
   const RunDirectory run = RunDirectory::open(folder);

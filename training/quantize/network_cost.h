@@ -13,8 +13,7 @@ struct NetworkCost {
   /// The weights of each layer packed at their width, and 32 bits for the bias of each output channel. Scales and zero
   /// points are left out, batch norms belong to the weights and biases that they are folded into.
   std::int64_t parameter_bytes = 0;
-  /// Bit operations for one picture: multiply-adds x bits of the weights x bits of the layer's input, summed over the
-  /// layers.
+  /// For one picture: multiply-adds x bits of the weights x bits of the layer's input, summed over the layers.
   std::int64_t bit_operations = 0;
 };
 

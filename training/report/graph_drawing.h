@@ -22,8 +22,7 @@ struct DrawnNode {
 struct DrawnEdge {
   /// Indices of nodes.
   std::size_t from = 0, to = 0;
-  /// The bits of the numbers that it carries (bits_of_tensor()); 8 for pictures that go into a quantized layer as
-  /// bytes.
+  /// The bits of its numbers (bits_of_tensor()); 8 for pictures that go into a quantized layer as bytes.
   std::int64_t bits = 32;
 };
 

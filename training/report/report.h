@@ -79,8 +79,7 @@ struct RunReport {
   GraphDrawing before = {}, after = {};
   /// "test", or "validation" of an unfinished run with such a part: nobody shall choose by the test pictures.
   std::string part = {};
-  /// The number of the part's pictures. Networks of very many layers answer the first of them only (AnswersOf,
-  /// `examples`).
+  /// The part's pictures. Networks of very many layers answer the first of them only (AnswersOf, `examples`).
   std::int64_t part_examples = 0;
   std::vector<std::string> class_names = {};
   /// In float, simulated, as integers: those there are.

@@ -23,8 +23,8 @@ void write_class_weights(const TrainSettings& settings, const datasets::Dataset&
 /// Lets settings of a run take weights that came from a file from the run's own copy.
 void use_own_class_weights(TrainSettings& settings, const RunDirectory& run);
 
-/// For a run in `to` that is made from one in `from`: copies the file of its class weights, and lets the config.json
-/// take them from the copy.
+/// Copies the class weights' file of the run in `from` to a run in `to` that is made from it, whose config.json takes
+/// it.
 void hand_on_class_weights(const RunDirectory& from, const RunDirectory& to, nlohmann::ordered_json& config);
 
 }  // namespace miniqat::training

@@ -96,8 +96,7 @@ class Trainer {
     if (const std::string note = note_on_small_classes(task_.data); !note.empty()) observer_.say(note);
   }
 
-  /// Judges a network that some other program has trained, and warns: pixels other than those of that training make it
-  /// a bad start.
+  /// Warns of a bad start: a network that some other program has trained on pixels other than these.
   void judge_imported_weights() {
     const TrainSettings& settings = task_.settings;
     const bool has_weights = is_onnx_file(settings.model) && settings.init_checkpoint.empty();

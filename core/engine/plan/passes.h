@@ -87,9 +87,8 @@ struct TensorLife {
 };
 using TensorLives = std::map<TensorKey, TensorLife>;
 
-/// The lives of all outputs of the nodes. A large output that rests between forward and backward is packed if its op
-/// can pack it. (In training only: there a NaN makes the whole tensor NaN, of which nothing is lost. Bytes have no
-/// NaN.)
+/// The lives of all outputs of the nodes. A large one that rests between forward and backward is packed if its op can.
+/// (In training only: there a NaN makes the whole tensor NaN, of which nothing is lost. Bytes have no NaN.)
 TensorLives tensor_lives(const SelectedNodes& nodes, const GradientFlow& flow, const PlanRequest& request);
 
 /// Which tensors share a stretch of memory. Stretches go by their place in `stretches`.

@@ -81,8 +81,7 @@ struct Plan {
   std::vector<BoundView> bound_views;
   std::deque<Staged> staged;
   std::deque<Packed> packed;
-  /// What the ops of all steps observe in a batch; each step's ForwardContext::observed is a part of it. Empty unless
-  /// the request is a slice.
+  /// What all steps observe; each ForwardContext::observed is a part of it. Empty unless the request is a slice.
   std::vector<ShardStatistic> observed;
   std::vector<const Tensor*> fetches;
   /// Where backward starts: filled with ones. Null without gradients.
