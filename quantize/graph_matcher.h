@@ -77,7 +77,6 @@ class GraphMatcher {
   std::vector<std::string_view> transparent_;
 };
 
-/// Whether the type is in the list.
 bool is_one_of(std::string_view type, std::span<const std::string_view> types);
 /// What to look through.
 inline constexpr std::array<std::string_view, 1> kIdentity = {layers::Identity::kType};

@@ -52,7 +52,6 @@ class ShardedSteps {
   int threads() const { return threads_; }
   /// Compiled in the first call for a request with one fetch, the loss.
   ShardedPlan& plan_for(const Graph& graph, PlanRequest request, const BindVariables& bind_variables);
-  /// Forgets all plans.
   void clear() { plans_.clear(); }
 
   /// Returns the loss of the whole batch: the mean of the slices' losses. `how` says everything but the slice.

@@ -35,7 +35,6 @@ class TextPart {
   Write write_;
 };
 
-/// The parts in one string.
 std::string join_parts(std::initializer_list<TextPart> parts);
 
 /// Joins anything that can be streamed into one string.

@@ -35,7 +35,6 @@ std::vector<std::string> class_names(const fs::path& folder) {
   return names;
 }
 
-/// The files of a class folder.
 class ClassFiles {
  public:
   explicit ClassFiles(const fs::path& folder) {

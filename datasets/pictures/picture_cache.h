@@ -36,7 +36,6 @@ class PictureCache {
 
  private:
   std::filesystem::path file_;
-  /// The number of pictures.
   std::int64_t count_;
   /// What the pictures were made of, line by line.
   std::string manifest_;

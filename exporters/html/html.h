@@ -9,7 +9,6 @@
 
 namespace miniqat::exporters {
 
-/// A model on a page.
 struct HtmlModel {
   integer::Model model;
   /// For its place on the slider: UTF-8.
@@ -20,7 +19,6 @@ struct HtmlModel {
   std::optional<double> accuracy = {};
 };
 
-/// What a page shows.
 struct HtmlPage {
   /// UTF-8.
   std::string title;

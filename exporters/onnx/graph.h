@@ -18,7 +18,6 @@ namespace miniqat::exporters {
 // Not for users of the library: what the exporters of ONNX put a file together with. ONNX wants images as
 // [n, c, h, w]; ours are [n, h, w, c]. Every tensor of four axes, the batch among them, is taken for images.
 
-/// An attribute of a node.
 using OnnxAttribute = std::pair<std::string, std::variant<std::int64_t, std::vector<std::int64_t>, float>>;
 
 /// An ONNX model while it is written. Tensors are known by their names, each of which is given once.

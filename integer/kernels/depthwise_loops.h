@@ -43,7 +43,6 @@ void interleave_rows(const DepthwiseView& layer, const std::uint8_t* const* rows
   }
 }
 
-/// Any window.
 struct AnyWindow {
   explicit AnyWindow(const DepthwiseView& layer)
       : parts(layer.parts),

@@ -51,7 +51,6 @@ bool has_quantized_weights(const LayerMatch& match) {
   return is_quantizer(*source_through(weights, kIdentity).node);
 }
 
-/// The mean of each channel of a tensor.
 class ChannelMeans {
  public:
   void add(const Tensor& values) {

@@ -42,7 +42,6 @@ std::string why_none_updates(const Graph& graph, std::int64_t quantization_step)
 
 /// A network at the end of its training.
 struct TrainedNetwork {
-  /// With the graph for training.
   Classifier& training;
   /// The checkpoint of the graph for training.
   const Safetensors& checkpoint;

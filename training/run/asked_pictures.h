@@ -19,7 +19,6 @@ struct PictureSource {
   std::string split = "test";
 };
 
-/// A picture that a user asked for.
 struct AskedPicture {
   /// As it was asked for.
   std::string word;

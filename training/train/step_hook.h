@@ -4,7 +4,6 @@
 
 namespace miniqat::training {
 
-/// A step that a training has taken.
 struct TrainedStep {
   std::int64_t step = 0;
   /// The loss of the step's batch, in training.

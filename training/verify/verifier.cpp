@@ -16,7 +16,6 @@ namespace {
 /// The reference loops are slow: so many examples say whether the fast engine was built right.
 constexpr std::int64_t kReferenceExamples = 4;
 
-/// The class of example i.
 std::int64_t class_of(const Tensor& output, std::int64_t i) {
   const std::int64_t classes = output.elements() / output.shape()[0];
   return argmax(output.values<std::uint8_t>().subspan(i * classes, classes));
