@@ -1,5 +1,5 @@
 // The house rules that a compiler does not check: which folder may include which, who may use Eigen, how long a file
-// or a function may get. Those of pages: tests/house_pages_test.cpp.
+// or a function may get, how a comment begins. The rules of pages: tests/house_pages_test.cpp.
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -234,6 +235,32 @@ TEST(House, FunctionsStayShort) {
       EXPECT_TRUE(says_why) << file << ":" << begin + 1 << " begins a function of more than " << kLongest << " lines";
     }
   }
+}
+
+/// Whether a line of comment begins with a word for something that stands elsewhere: "Of all calls.", "Those of it."
+bool leans_on_something_else(const std::string& line) {
+  static const std::vector<std::string> kWords = {"Of", "Those", "That", "Likewise", "Ditto", "As above", "See above"};
+  const std::string text = without_indent(line);
+  const std::size_t slashes = text.starts_with("/// ") ? 4 : text.starts_with("// ") ? 3 : 0;
+  if (slashes == 0) return false;
+  const std::string comment = text.substr(slashes) + " ";
+  return std::ranges::any_of(kWords, [&](const std::string& word) {
+    return comment.starts_with(word) && std::string_view(" ,.:;").find(comment[word.size()]) != std::string_view::npos;
+  });
+}
+
+/// A declaration is read without what stands around it: its comment says what it is, from the first word on.
+TEST(House, CommentsNameTheirSubject) {
+  EXPECT_TRUE(leans_on_something_else("  /// Of a layer: real."));
+  EXPECT_TRUE(leans_on_something_else("// That of the graph."));
+  EXPECT_FALSE(leans_on_something_else("/// Often asked."));
+  for (const std::string& top : top_folders())
+    for (const fs::path& file : sources(top)) {
+      const std::vector<std::string> lines = lines_of(file);
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        EXPECT_FALSE(leans_on_something_else(lines[i]))
+            << file << ":" << i + 1 << " must name its subject: " << lines[i];
+    }
 }
 
 /// Adds the headers of ours that `file` brings with it.
