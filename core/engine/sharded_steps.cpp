@@ -83,7 +83,7 @@ ShardedSteps::ShardedSteps(const ShardOptions& options)
     : range_(checked(options)),
       exchange_(options.exchange),
       threads_(std::min(options.at_once, options.range.count) * options.threads),
-      lanes_(std::min(options.at_once, options.range.count), options.threads),
+      workers_(std::min(options.at_once, options.range.count), options.threads),
       statistics_(static_cast<std::size_t>(range_.count)),
       losses_(static_cast<std::size_t>(range_.count)) {
   if (exchange_ != nullptr && exchange_->range() != range_) fail("the exchange is for other shards than the session");
@@ -97,7 +97,7 @@ ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, con
   ShardedPlan& plan = found->second;
   if (!fresh) return plan;
   plan.precision = request.precision;
-  for (int lane = 0; lane < lanes_.count(); ++lane) {
+  for (int worker = 0; worker < workers_.count(); ++worker) {
     plan.plans.push_back(compile_plan(graph, request));
     bind_variables(*plan.plans.back());
   }
@@ -131,7 +131,7 @@ double ShardedSteps::compute(ShardedPlan& plan, const Graph& graph, const Feeds&
   std::vector<Feeds> slices;
   for (int local = 0; local < range_.count; ++local) slices.push_back(slice_of(graph, feeds, local));
   plan.tree->begin();
-  lanes_.run([&](int lane) { compute_slices(plan, slices, how, lane); });
+  workers_.run([&](int worker) { compute_slices(plan, slices, how, worker); });
   together.reached();
   combine_statistics();
   if (exchange_ != nullptr) {
@@ -143,16 +143,16 @@ double ShardedSteps::compute(ShardedPlan& plan, const Graph& graph, const Feeds&
   return statistics_.front().front().a / range_.total;
 }
 
-/// Each lane has its share of the slices, in order.
-void ShardedSteps::compute_slices(ShardedPlan& plan, const std::vector<Feeds>& feeds, const Sweep& how, int lane) {
-  const int first = range_.count * lane / lanes_.count(), last = range_.count * (lane + 1) / lanes_.count();
-  Plan& own = *plan.plans[static_cast<std::size_t>(lane)];
+/// Each worker has its share of the slices, in order.
+void ShardedSteps::compute_slices(ShardedPlan& plan, const std::vector<Feeds>& feeds, const Sweep& how, int worker) {
+  const int first = range_.count * worker / workers_.count(), last = range_.count * (worker + 1) / workers_.count();
+  Plan& own = *plan.plans[static_cast<std::size_t>(worker)];
   for (int local = first; local < last; ++local) {
     bind(own, plan.precision, feeds[static_cast<std::size_t>(local)]);
     Sweep of_slice = how;
     of_slice.slice = range_.first + local;
     // A profile is for one thread.
-    if (lane != 0) of_slice.profile = nullptr;
+    if (worker != 0) of_slice.profile = nullptr;
     of_slice.after_backward = [&, local](std::size_t step) {
       add_gradients(plan, own, step, local, local + 1 == last);
     };
@@ -165,11 +165,11 @@ void ShardedSteps::compute_slices(ShardedPlan& plan, const std::vector<Feeds>& f
   }
 }
 
-/// Every lane gives a tensor's part before it goes on to the next tensor. So a sum that needs all of them is complete
+/// Every worker gives a tensor's part before it goes on to the next tensor. So a sum that needs all of them is complete
 /// only when the sums before it are, and starts come in order, one at a time.
-void ShardedSteps::add_gradients(ShardedPlan& plan, const Plan& of_lane, std::size_t step, int local, bool last) {
+void ShardedSteps::add_gradients(ShardedPlan& plan, const Plan& of_worker, std::size_t step, int local, bool last) {
   for (const std::size_t k : plan.complete_after[step])
-    if (std::optional<GradientHalves> halves = plan.tree->add(k, local, *of_lane.gradients[k], last)) {
+    if (std::optional<GradientHalves> halves = plan.tree->add(k, local, *of_worker.gradients[k], last)) {
       plan.gradients[k] = halves->left;
       plan.right_halves[k] = halves->right;
       if (exchange_ == nullptr) continue;

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "core/engine/gradient_tree.h"
-#include "core/engine/lanes.h"
 #include "core/engine/plan/plan.h"
 #include "core/engine/shard_exchange.h"
 #include "core/engine/sweep.h"
+#include "core/engine/worker_threads.h"
 
 namespace miniqat {
 
@@ -21,7 +21,7 @@ namespace miniqat {
 struct ShardedPlan {
   /// PlanRequest::precision.
   DType precision = DType::kFloat32;
-  /// One a lane.
+  /// One for each worker.
   std::vector<std::unique_ptr<Plan>> plans;
   /// By place in Plan::backward: the gradients that are complete after that step.
   std::vector<std::vector<std::size_t>> complete_after;
@@ -64,8 +64,8 @@ class ShardedSteps {
   Feeds slice_of(const Graph& graph, const Feeds& feeds, int local) const;
 
  private:
-  void compute_slices(ShardedPlan& plan, const std::vector<Feeds>& feeds, const Sweep& how, int lane);
-  void add_gradients(ShardedPlan& plan, const Plan& of_lane, std::size_t step, int local, bool last);
+  void compute_slices(ShardedPlan& plan, const std::vector<Feeds>& feeds, const Sweep& how, int worker);
+  void add_gradients(ShardedPlan& plan, const Plan& of_worker, std::size_t step, int local, bool last);
   void combine_statistics();
   void store_observed(ShardedPlan& plan, Backend backend) const;
   void take_means(ShardedPlan& plan) const;
@@ -73,7 +73,7 @@ class ShardedSteps {
   ShardRange range_;
   ShardExchange* exchange_;
   const int threads_;
-  Lanes lanes_;
+  WorkerThreads workers_;
   std::map<std::string, ShardedPlan> plans_;
   /// The statistics of each slice: the loss, then what its plan observed. combine_statistics() puts all into the first.
   std::vector<std::vector<ShardStatistic>> statistics_;

@@ -38,8 +38,8 @@ SharedEvaluation::Copy::Copy(const Classifier& original, std::uint64_t seed)
       session(graph, {.seed = seed}) {}
 
 SharedEvaluation::SharedEvaluation(const Classifier& classifier, std::uint64_t seed, const ShardOptions& options)
-    : options_(options), lanes_(options.at_once, options.threads) {
-  for (int lane = 0; lane < lanes_.count(); ++lane) copies_.push_back(std::make_unique<Copy>(classifier, seed));
+    : options_(options), workers_(options.at_once, options.threads) {
+  for (int worker = 0; worker < workers_.count(); ++worker) copies_.push_back(std::make_unique<Copy>(classifier, seed));
 }
 
 Evaluation SharedEvaluation::evaluate(const Safetensors& checkpoint, const datasets::Dataset& dataset) {
@@ -49,9 +49,9 @@ Evaluation SharedEvaluation::evaluate(const Safetensors& checkpoint, const datas
   const std::int64_t last = batches * (shards.first + shards.count) / shards.total;
   std::vector<BatchCounts> counts(static_cast<std::size_t>(batches));
   const auto classes = static_cast<std::size_t>(copies_.front()->logits.shape()[1]);
-  std::vector<std::vector<ClassHits>> of_lanes(copies_.size(), std::vector<ClassHits>(classes));
-  lanes_.run([&](int lane) {
-    Copy& copy = *copies_[static_cast<std::size_t>(lane)];
+  std::vector<std::vector<ClassHits>> of_workers(copies_.size(), std::vector<ClassHits>(classes));
+  workers_.run([&](int worker) {
+    Copy& copy = *copies_[static_cast<std::size_t>(worker)];
     copy.session.restore(checkpoint, Session::Restore::kVariables, "the training graph");
     const RunRequest request{.fetches = {copy.logits}};
     const auto evaluate_batch = [&](const datasets::EvaluationBatch& batch) {
@@ -60,15 +60,15 @@ Evaluation SharedEvaluation::evaluate(const Safetensors& checkpoint, const datas
       for (std::int64_t i = 0; i < batch.valid; ++i)
         result.count(logits.values<float>().subspan(static_cast<std::size_t>(i) * classes, classes),
                      batch.labels.values<std::int32_t>()[static_cast<std::size_t>(i)]);
-      add_up(of_lanes[static_cast<std::size_t>(lane)], result.by_class);
+      add_up(of_workers[static_cast<std::size_t>(worker)], result.by_class);
       counts[static_cast<std::size_t>(batch.first / size)] = {result.correct, std::bit_cast<std::int64_t>(result.loss)};
     };
     datasets::for_each_batch(dataset, size, evaluate_batch,
-                             {.first = first + lane, .last = last, .stride = lanes_.count()});
+                             {.first = first + worker, .last = last, .stride = workers_.count()});
   });
   Evaluation whole;
   whole.by_class.resize(classes);
-  for (const std::vector<ClassHits>& of_lane : of_lanes) add_up(whole.by_class, of_lane);
+  for (const std::vector<ClassHits>& of_worker : of_workers) add_up(whole.by_class, of_worker);
   if (options_.exchange != nullptr) {
     options_.exchange->add_up({reinterpret_cast<std::int64_t*>(counts.data()), 2 * counts.size()});
     options_.exchange->add_up({reinterpret_cast<std::int64_t*>(whole.by_class.data()), 3 * classes});

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/engine/lanes.h"
 #include "core/engine/shard_exchange.h"
+#include "core/engine/worker_threads.h"
 #include "training/evaluate/evaluator.h"
 
 namespace miniqat::training {
@@ -22,7 +22,7 @@ class SharedEvaluation {
   Evaluation evaluate(const Safetensors& checkpoint, const datasets::Dataset& dataset);
 
  private:
-  /// What one lane works with.
+  /// What one worker works with.
   struct Copy {
     Copy(const Classifier& classifier, std::uint64_t seed);
 
@@ -34,7 +34,7 @@ class SharedEvaluation {
 
   const ShardOptions options_;
   std::vector<std::unique_ptr<Copy>> copies_;
-  Lanes lanes_;
+  WorkerThreads workers_;
 };
 
 }  // namespace miniqat::training

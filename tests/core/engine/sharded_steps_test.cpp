@@ -93,8 +93,8 @@ TEST_F(OneNumberTest, NamesTheSliceOfANanAndKeepsNothing) {
   EXPECT_EQ(*session.variable("w").data<float>(), 1);
 }
 
-/// The two lanes' errors: that of the lower slices is thrown. Then the session is as good as before.
-TEST_F(OneNumberTest, AnErrorInALaneReachesTheCaller) {
+/// The two workers' errors: that of the lower slices is thrown. Then the session is as good as before.
+TEST_F(OneNumberTest, AnErrorInAWorkerReachesTheCaller) {
   Graph graph;
   const Output logits = placeholder(graph, "logits", {1, 2}), labels = placeholder(graph, "labels", {1}, DType::kInt32);
   const Output w = variable(graph, "w", {2, 2});

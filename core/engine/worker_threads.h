@@ -10,22 +10,23 @@
 namespace miniqat {
 
 /// Threads that compute side by side, each with a ComputeScope of `threads` threads: its kernels and its working memory
-/// stay with it from call to call. Lane 0 is the calling thread. For one caller at a time.
-class Lanes {
+/// stay with it from call to call. Worker 0 is the calling thread. For one caller at a time.
+class WorkerThreads {
  public:
   /// Throws Error if no thread can be started.
-  Lanes(int count, int threads);
-  ~Lanes();
-  Lanes(const Lanes&) = delete;
-  Lanes& operator=(const Lanes&) = delete;
+  WorkerThreads(int count, int threads);
+  ~WorkerThreads();
+  WorkerThreads(const WorkerThreads&) = delete;
+  WorkerThreads& operator=(const WorkerThreads&) = delete;
 
   int count() const { return static_cast<int>(failures_.size()); }
-  /// Calls body(lane) once in each lane and returns when all have ended. Throws what the lowest of them has thrown.
+  /// Calls body(worker) once for each worker, in its thread, and returns when all have ended. Throws what the lowest of
+  /// them has thrown.
   void run(const std::function<void(int)>& body);
 
  private:
-  void work(int lane);
-  void run_lane(int lane);
+  void work(int worker);
+  void run_worker(int worker);
   void end();
 
   const int threads_;
@@ -35,7 +36,7 @@ class Lanes {
   std::atomic<std::uint32_t> call_ = 0;
   std::atomic<int> running_ = 0;
   std::vector<std::exception_ptr> failures_;
-  std::vector<std::thread> workers_;
+  std::vector<std::thread> others_;
 };
 
 }  // namespace miniqat

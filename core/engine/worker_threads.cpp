@@ -1,4 +1,4 @@
-#include "core/engine/lanes.h"
+#include "core/engine/worker_threads.h"
 
 #include <chrono>
 #include <system_error>
@@ -27,50 +27,50 @@ void wait_while(const std::atomic<T>& word, T value) {
 
 }  // namespace
 
-Lanes::Lanes(int count, int threads) : threads_(threads), failures_(static_cast<std::size_t>(count)) {
+WorkerThreads::WorkerThreads(int count, int threads) : threads_(threads), failures_(static_cast<std::size_t>(count)) {
   try {
-    for (int lane = 1; lane < count; ++lane) workers_.emplace_back([this, lane] { work(lane); });
+    for (int worker = 1; worker < count; ++worker) others_.emplace_back([this, worker] { work(worker); });
   } catch (const std::system_error& error) {
     end();
     fail("cannot start ", count, " threads: ", error.what());
   }
 }
 
-Lanes::~Lanes() { end(); }
+WorkerThreads::~WorkerThreads() { end(); }
 
-void Lanes::end() {
+void WorkerThreads::end() {
   call_ = kEnd;
   call_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
+  for (std::thread& other : others_) other.join();
 }
 
-void Lanes::work(int lane) {
+void WorkerThreads::work(int worker) {
   const ComputeScope computing(threads_);
   for (std::uint32_t seen = 0;;) {
     wait_while(call_, seen);
     seen = call_;
     if (seen == kEnd) return;
-    run_lane(lane);
+    run_worker(worker);
     if (--running_ == 0) running_.notify_one();
   }
 }
 
-void Lanes::run_lane(int lane) {
+void WorkerThreads::run_worker(int worker) {
   try {
-    (*body_)(lane);
+    (*body_)(worker);
   } catch (...) {
-    failures_[static_cast<std::size_t>(lane)] = std::current_exception();
+    failures_[static_cast<std::size_t>(worker)] = std::current_exception();
   }
 }
 
-void Lanes::run(const std::function<void(int)>& body) {
+void WorkerThreads::run(const std::function<void(int)>& body) {
   body_ = &body;
-  running_ = static_cast<int>(workers_.size());
+  running_ = static_cast<int>(others_.size());
   call_ = (call_ + 1) % kEnd;
   call_.notify_all();
   {
     const ComputeScope computing(threads_);
-    run_lane(0);
+    run_worker(0);
   }
   for (int left = running_; left != 0; left = running_) wait_while(running_, left);
   std::exception_ptr first;
