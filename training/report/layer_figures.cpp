@@ -12,8 +12,8 @@
 #include "core/threads/parallel.h"
 #include "datasets/loader.h"
 #include "quantize/op_roles.h"
-#include "training/report/alone.h"
-#include "training/report/places.h"
+#include "training/report/alone_network.h"
+#include "training/report/quantization_points.h"
 
 namespace miniqat::training {
 namespace {
@@ -54,7 +54,10 @@ class Pictures {
 class LayerExamination {
  public:
   LayerExamination(const LayerSubject& subject, const ReportProgress& progress)
-      : subject_(subject), progress_(progress), pictures_(subject), places_(find_places(subject.network.graph)) {
+      : subject_(subject),
+        progress_(progress),
+        pictures_(subject),
+        points_(find_quantization_points(subject.network.graph)) {
     for (QuantizerRange& range : quantize::quantizer_ranges(subject.network.graph, subject.variables))
       if (is_finite(range)) ranges_.emplace(range.quantizer, std::move(range));
   }
@@ -71,15 +74,15 @@ class LayerExamination {
     const std::vector<LayerCost> costs = layer_costs(subject_.network.graph, subject_.network.images.shape()[0]);
     std::unordered_map<const Node*, const LayerCost*> cost_of;
     for (const LayerCost& cost : costs) cost_of.emplace(cost.layer, &cost);
-    for (const Place& place : places_) {
-      LayerFigures& one = figures_.emplace_back(LayerFigures{.name = place.name, .type = {}});
-      const Shape& output = place.tap().shape();
+    for (const QuantizationPoint& point : points_) {
+      LayerFigures& one = figures_.emplace_back(LayerFigures{.name = point.name, .type = {}});
+      const Shape& output = point.tap().shape();
       one.output_shape = extents(Shape(output.extents().subspan(output.rank() > 1 ? 1 : 0)));
-      if (place.output != nullptr) one.output_bits = place.output->as<quantize::FakeQuant>()->bits;
-      if (place.layer == nullptr) continue;
-      one.type = place.layer->type();
-      one.weight_shape = extents(place.layer->input(1).shape());
-      one.cost = *cost_of.at(place.layer);
+      if (point.output != nullptr) one.output_bits = point.output->as<quantize::FakeQuant>()->bits;
+      if (point.layer == nullptr) continue;
+      one.type = point.layer->type();
+      one.weight_shape = extents(point.layer->input(1).shape());
+      one.cost = *cost_of.at(point.layer);
     }
   }
 
@@ -113,10 +116,10 @@ class LayerExamination {
       taps.clear();
       elements = 0;
     };
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      if (places_[i].layer == nullptr) continue;
-      const bool quantized = range_of(places_[i].weights) != nullptr;
-      const Node& node = graph.at((quantized ? places_[i].weights : places_[i].layer)->name());
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      if (points_[i].layer == nullptr) continue;
+      const bool quantized = range_of(points_[i].weights) != nullptr;
+      const Node& node = graph.at((quantized ? points_[i].weights : points_[i].layer)->name());
       chosen.push_back(i);
       taps.push_back(node.input(quantized ? 0 : 1));
       elements += taps.back().shape().elements();
@@ -126,7 +129,7 @@ class LayerExamination {
   }
 
   void look_at_weights_of(std::size_t i, const Tensor& x) {
-    const QuantizerRange* range = range_of(places_[i].weights);
+    const QuantizerRange* range = range_of(points_[i].weights);
     if (range == nullptr) {
       figures_[i].float_weights = float_figures(x);
       return;
@@ -165,40 +168,40 @@ class LayerExamination {
 
   /// From the picture on, each quantizer alone, and what each of them reads.
   void look_at_outputs() {
-    AloneNetwork alone = alone_network(subject_.network.graph, places_);
+    AloneNetwork alone = alone_network(subject_.network.graph, points_);
     const std::unique_ptr<Session> float_session = session_of(alone.graph);
     Graph graph = subject_.network.graph.clone();
     const std::unique_ptr<Session> session = session_of(graph);
-    std::vector<std::optional<TensorCounter>> counters(places_.size());
-    for (std::size_t i = 0; i < places_.size(); ++i)
-      if (const QuantizerRange* range = range_of(places_[i].output)) counters[i].emplace(*range);
+    std::vector<std::optional<TensorCounter>> counters(points_.size());
+    for (std::size_t i = 0; i < points_.size(); ++i)
+      if (const QuantizerRange* range = range_of(points_[i].output)) counters[i].emplace(*range);
     for (std::size_t batch = 0; batch < pictures_.batches(); ++batch) {
       progress_(concat("outputs, batch ", batch + 1, " of ", pictures_.batches()));
       count_batch(*float_session, alone, *session, counters, batch);
     }
-    for (std::size_t i = 0; i < places_.size(); ++i)
+    for (std::size_t i = 0; i < points_.size(); ++i)
       if (counters[i]) figures_[i].output = counters[i]->finish();
   }
 
   void count_batch(Session& float_session, const AloneNetwork& alone, Session& session,
                    std::vector<std::optional<TensorCounter>>& counters, std::size_t batch) {
-    const std::size_t count = places_.size();
+    const std::size_t count = points_.size();
     std::vector<Output> taps = alone.exact;
     for (const Output& one : alone.alone)
       if (one.node != nullptr) taps.push_back(one);
     const std::vector<Tensor> in_float = run_batch(float_session, taps, batch);
     std::vector<Output> own, read;
-    for (const Place& place : places_) {
-      const Node& node = session.graph().at(place.tap().node->name());
+    for (const QuantizationPoint& point : points_) {
+      const Node& node = session.graph().at(point.tap().node->name());
       own.push_back(node.output());
-      read.push_back(place.output != nullptr ? node.input(0) : node.output());
+      read.push_back(point.output != nullptr ? node.input(0) : node.output());
     }
     own.insert(own.end(), read.begin(), read.end());
     const std::vector<Tensor> values = run_batch(session, own, batch);
     std::vector<const Tensor*> alone_values(count);
     for (std::size_t i = 0, next = count; i < count; ++i)
       if (alone.alone[i].node != nullptr) alone_values[i] = &in_float[next++];
-    // Each place has sums of its own.
+    // Each point has sums of its own.
     parallel_for(static_cast<std::int64_t>(count), 1, [&](std::int64_t first, std::int64_t last) {
       for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
         add_noise(figures_[i].from_picture, in_float[i], values[i], batch);
@@ -212,7 +215,7 @@ class LayerExamination {
   const LayerSubject& subject_;
   const ReportProgress& progress_;
   const Pictures pictures_;
-  const std::vector<Place> places_;
+  const std::vector<QuantizationPoint> points_;
   std::map<std::string, QuantizerRange> ranges_;
   std::vector<LayerFigures> figures_;
 };

@@ -26,7 +26,7 @@ struct WeightSample {
   float rounded = 0;
 };
 
-/// What quantization does at a place (places.h).
+/// What quantization does at a point (quantization_points.h).
 struct LayerFigures {
   std::string name;
   /// The op's type, "" of a quantizer between layers.
@@ -44,7 +44,7 @@ struct LayerFigures {
   std::optional<TensorFigures> output = {};
   std::vector<WeightSample> samples = {};
   /// The noise of the output beside that of the network in float, which has the same variables and no quantizer at
-  /// work: with the quantizers of this place alone, so that its inputs are equal, and with all. No sum without
+  /// work: with the quantizers of this point alone, so that its inputs are equal, and with all. No sum without
   /// pictures, or without a quantizer.
   std::optional<NoiseSum> alone = {};
   std::optional<NoiseSum> from_picture = {};
@@ -60,8 +60,8 @@ struct LayerSubject {
   std::int64_t examples = 256;
 };
 
-/// One for each place. Pictures go through the network twice, and once more for each place up to there. Throws what a
-/// session throws.
+/// One for each quantization point. Pictures go through the network twice, and once more for each point up to there.
+/// Throws what a session throws.
 std::vector<LayerFigures> layer_figures(const LayerSubject& subject, const ReportProgress& progress);
 
 }  // namespace miniqat::training

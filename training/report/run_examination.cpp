@@ -18,7 +18,7 @@
 #include "training/listing/run_list.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/report/float_origin.h"
-#include "training/report/places.h"
+#include "training/report/quantization_points.h"
 #include "training/report/results.h"
 #include "training/run/data_of_run.h"
 #include "training/run/evaluation_session.h"

@@ -1,4 +1,4 @@
-#include "training/report/places.h"
+#include "training/report/quantization_points.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -32,29 +32,30 @@ const Node* output_quantizer(const Node& layer) {
 
 }  // namespace
 
-std::vector<Place> find_places(const Graph& evaluation) {
-  std::vector<Place> places;
+std::vector<QuantizationPoint> find_quantization_points(const Graph& evaluation) {
+  std::vector<QuantizationPoint> points;
   std::set<const Node*> taken;
   const std::vector<Node*> order = evaluation.topological_order();
   const std::unordered_set<const Node*> unused = unused_nodes(evaluation);
   for (const Node* node : order) {
     if (!quantize::is_layer(*node) || unused.contains(node)) continue;
-    const Place place{.name = quantize::unfolded_name(node->name()),
-                      .layer = node,
-                      .weights = weight_quantizer(*node),
-                      .output = output_quantizer(*node)};
-    taken.insert({place.weights, place.output});
-    places.push_back(place);
+    const QuantizationPoint point{.name = quantize::unfolded_name(node->name()),
+                                  .layer = node,
+                                  .weights = weight_quantizer(*node),
+                                  .output = output_quantizer(*node)};
+    taken.insert({point.weights, point.output});
+    points.push_back(point);
   }
   for (const Node* node : order)
     if (quantize::is_quantizer(*node) && !unused.contains(node) && !taken.contains(node) &&
         !quantize::quantizes_weights(*node))
-      places.push_back({.name = node->name(), .output = node});
+      points.push_back({.name = node->name(), .output = node});
   std::unordered_map<const Node*, std::size_t> position;
   for (std::size_t i = 0; i < order.size(); ++i) position.emplace(order[i], i);
-  std::ranges::sort(
-      places, {}, [&](const Place& place) { return position.at(place.layer != nullptr ? place.layer : place.output); });
-  return places;
+  std::ranges::sort(points, {}, [&](const QuantizationPoint& point) {
+    return position.at(point.layer != nullptr ? point.layer : point.output);
+  });
+  return points;
 }
 
 Graph with_quantizers(const Graph& graph, const std::set<std::string>& working) {

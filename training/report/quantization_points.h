@@ -8,8 +8,8 @@
 
 namespace miniqat::training {
 
-/// A place of a network where numbers become integers: a layer with its quantizers, or a quantizer of no layer.
-struct Place {
+/// A point of a network at which numbers become integers: a layer with its quantizers, or a quantizer of no layer.
+struct QuantizationPoint {
   /// The layer's, without "_Fold", or the quantizer's.
   std::string name;
   /// Null of a quantizer between layers.
@@ -22,8 +22,8 @@ struct Place {
   Output tap() const { return (output != nullptr ? output : layer)->output(); }
 };
 
-/// The places of an evaluation graph, in its order; all layers of a float network.
-std::vector<Place> find_places(const Graph& evaluation);
+/// The quantization points of an evaluation graph, in its order; all layers of a float network.
+std::vector<QuantizationPoint> find_quantization_points(const Graph& evaluation);
 
 /// A clone of the graph in which only the named quantizers work; the others' readers take what these read.
 Graph with_quantizers(const Graph& graph, const std::set<std::string>& working);

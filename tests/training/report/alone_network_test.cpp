@@ -1,4 +1,4 @@
-#include "training/report/alone.h"
+#include "training/report/alone_network.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
 
-namespace miniqat::training::alone_test {
+namespace miniqat::training::alone_network_test {
 namespace {
 
 /// A chain of convolutions with a sum of two of them at its end, rewritten for evaluation.
@@ -64,35 +64,35 @@ class Runner {
   Session session_;
 };
 
-// Each place beside a network of its own in which only its quantizers work.
+// Each point beside a network of its own in which only its quantizers work.
 TEST(AloneNetworkTest, HasTheNumbersOfANetworkForEachPlace) {
   Graph network = evaluation_graph(4);
   const NamedTensors variables = variables_of(network);
-  const std::vector<Place> places = find_places(network);
-  ASSERT_GE(places.size(), 5u);
-  AloneNetwork all = alone_network(network, places);
+  const std::vector<QuantizationPoint> points = find_quantization_points(network);
+  ASSERT_GE(points.size(), 5u);
+  AloneNetwork all = alone_network(network, points);
   Runner runner(all.graph, variables);
   Graph in_float = with_quantizers(network, {});
   int differing = 0;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    SCOPED_TRACE(places[i].name);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    SCOPED_TRACE(points[i].name);
     std::set<std::string> working;
-    for (const Node* quantizer : {places[i].weights, places[i].output})
+    for (const Node* quantizer : {points[i].weights, points[i].output})
       if (quantizer != nullptr) working.insert(quantizer->name());
     ASSERT_FALSE(working.empty());
     Graph own = with_quantizers(network, working);
-    const Tensor expected = Runner(own, variables).run(own.at(places[i].tap().node->name()).output());
+    const Tensor expected = Runner(own, variables).run(own.at(points[i].tap().node->name()).output());
     const Tensor found = runner.run(all.alone[i]), exact = runner.run(all.exact[i]);
     EXPECT_TRUE(std::ranges::equal(found.values<float>(), expected.values<float>()));
     differing += std::ranges::equal(found.values<float>(), exact.values<float>()) ? 0 : 1;
   }
-  EXPECT_EQ(differing, static_cast<int>(places.size())) << "quantizers that change nothing show nothing";
+  EXPECT_EQ(differing, static_cast<int>(points.size())) << "quantizers that change nothing show nothing";
 }
 
 TEST(AloneNetworkTest, GrowsWithTheNetworkAndNotWithItsSquare) {
   const auto size = [](int layers) {
     const Graph network = evaluation_graph(layers);
-    return alone_network(network, find_places(network)).graph.size();
+    return alone_network(network, find_quantization_points(network)).graph.size();
   };
   const std::size_t one = size(50), twice = size(100);
   EXPECT_LE(twice, 2 * one + 50);
@@ -100,4 +100,4 @@ TEST(AloneNetworkTest, GrowsWithTheNetworkAndNotWithItsSquare) {
 }
 
 }  // namespace
-}  // namespace miniqat::training::alone_test
+}  // namespace miniqat::training::alone_network_test
