@@ -94,11 +94,11 @@ std::vector<Use> uses_through(Output tensor, OpRole roles) { return uses_through
 
 bool is_unfolded_batch_norm(const Node& node) { return node.as<layers::BatchNorm>() && !folding_of(node); }
 
-std::optional<int> line_input(const Node& node) {
+std::optional<int> scale_shift_input(const Node& node) {
   const auto is_known = [&](int i) { return is_parameter(*source_through(node.input(i), OpRole::kKeepsRange).node); };
   if (is_unfolded_batch_norm(node)) {
-    const bool is_line = !is_known(0) && std::ranges::all_of(std::array{1, 2, 3, 4}, is_known);
-    return is_line ? std::optional(0) : std::nullopt;
+    const bool scales = !is_known(0) && std::ranges::all_of(std::array{1, 2, 3, 4}, is_known);
+    return scales ? std::optional(0) : std::nullopt;
   }
   const bool either = node.as<layers::Add>() || node.as<layers::Sub>() || node.as<layers::Mul>();
   if (!either && !node.as<layers::Div>() && !node.as<layers::BiasAdd>()) return {};
@@ -107,7 +107,7 @@ std::optional<int> line_input(const Node& node) {
   return either || x == 0 ? std::optional(x) : std::nullopt;
 }
 
-bool gets_range(const Node& node) { return is_requantized(node) || line_input(node); }
+bool gets_range(const Node& node) { return is_requantized(node) || scale_shift_input(node); }
 
 Range<float> clamp_bounds(const Op& clamp) {
   if (const auto* clip = clamp.as<layers::Clip>())

@@ -79,13 +79,13 @@ inline bool is_fold(const Node& node) { return has_role(node, OpRole::kFold); }
 /// A BatchNorm that is part of no layer (fold/folded_layer.h).
 bool is_unfolded_batch_norm(const Node& node);
 
-/// The input x of an op that sends each number of one tensor through a straight line, y = factor x + offset, because
-/// its other operand is a parameter: Add, Sub and Mul with the parameter on either side, Div by one, BiasAdd; a
-/// BatchNorm that is part of no layer, which is a line for each channel in evaluation. None for any other node. Whether
-/// the parameter fits an integer model (one number, or one for each channel), conversion decides.
-std::optional<int> line_input(const Node& node);
+/// The input x of an op that scales and shifts each number of one tensor, y = factor x + offset, because its other
+/// operand is a parameter: Add, Sub and Mul with the parameter on either side, Div by one, BiasAdd; a BatchNorm that is
+/// part of no layer, which scales and shifts each channel in evaluation. None for any other node. Whether the parameter
+/// fits an integer model (one number, or one for each channel), conversion decides.
+std::optional<int> scale_shift_input(const Node& node);
 
-/// Whether the node's output, outside of layers, gets a range of its own: OpRole::kRequantized, or a line.
+/// Whether the node's output, outside of layers, gets a range of its own: OpRole::kRequantized, or a scale and shift.
 bool gets_range(const Node& node);
 
 /// What a clamp (OpRole::kClamp) clamps to: Relu to [0, infinity], Relu6 to [0, 6], Clip to its attributes.

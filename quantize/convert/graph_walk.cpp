@@ -162,7 +162,7 @@ GraphWalk::Value GraphWalk::two_operands(const Node& node) {
   const bool second = values_.moves(node.input(1).node);
   if (node.as<layers::BiasAdd>() && second)
     fail(describe(node), " must add the same numbers for every input, adds ", node.input(1).name());
-  if (first != second && (first || !node.as<layers::Div>())) return line(node, first ? 0 : 1);
+  if (first != second && (first || !node.as<layers::Div>())) return scaled_and_shifted(node, first ? 0 : 1);
   if (node.as<layers::Div>()) fail_unsupported(node);
   Pending pending = {
       .operation = node.name(), .action = integer::Add{}, .inputs = {}, .shape = {}, .tensor = node.name()};
@@ -181,18 +181,18 @@ GraphWalk::Value GraphWalk::two_operands(const Node& node) {
   return pending;
 }
 
-GraphWalk::Value GraphWalk::line(const Node& node, int x) {
+GraphWalk::Value GraphWalk::scaled_and_shifted(const Node& node, int x) {
   const auto* pending = std::get_if<Pending>(&at(node.input(x)));
   if (pending && pending->is_layer() && (node.as<layers::Add>() || node.as<layers::BiasAdd>()))
     return biased(node, node.input(x), node.input(1 - x));
-  return line(node, x, line_of(node, x, values_.value(node.input(1 - x))));
+  return scaled_and_shifted(node, x, scale_shift_of(node, x, values_.value(node.input(1 - x))));
 }
 
-GraphWalk::Value GraphWalk::line(const Node& node, int x, const Line& own) {
+GraphWalk::Value GraphWalk::scaled_and_shifted(const Node& node, int x, const ScaleShift& own) {
   Value value = at(node.input(x));
   auto* pending = std::get_if<Pending>(&value);
-  if (pending && !pending->line.empty() && !pending->is_clamped() && pending->rearrangements.empty()) {
-    pending->line = both_lines(pending->line, own);
+  if (pending && !pending->scale_shift.empty() && !pending->is_clamped() && pending->rearrangements.empty()) {
+    pending->scale_shift = composed(pending->scale_shift, own);
     pending->absorb(node.name());
     return value;
   }
@@ -201,7 +201,7 @@ GraphWalk::Value GraphWalk::line(const Node& node, int x, const Line& own) {
                  .inputs = {input_tensor(node, x)},
                  .shape = example_of(node.output().shape()),
                  .tensor = node.name(),
-                 .line = own};
+                 .scale_shift = own};
 }
 
 GraphWalk::Value GraphWalk::clamped(const Node& node) {

@@ -45,9 +45,9 @@ class GraphWalk {
   const Pending& layer_sum(const Node& node, Output sum);
   Value two_operands(const Node& node);
   /// A node whose input `x` moves and whose other one does not.
-  Value line(const Node& node, int x);
+  Value scaled_and_shifted(const Node& node, int x);
   /// The same, with what it does to x.
-  Value line(const Node& node, int x, const Line& own);
+  Value scaled_and_shifted(const Node& node, int x, const ScaleShift& own);
   Value clamped(const Node& node);
   Value joined(const Node& node);
   Value average(const Node& node, const Window2d& window);

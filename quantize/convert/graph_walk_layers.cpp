@@ -83,7 +83,7 @@ const Pending& GraphWalk::layer_sum(const Node& node, Output sum) {
 
 GraphWalk::Value GraphWalk::normalised(const Node& node) {
   if (!values_.moves(node.input(0).node)) fail_unsupported(node);
-  if (!is_folded_late(node)) return line(node, 0, line_of_batch_norm(node, values_));
+  if (!is_folded_late(node)) return scaled_and_shifted(node, 0, scale_shift_of_batch_norm(node, values_));
   Pending pending = layer_sum(node, node.input(0));
   fold_into_layer(pending, node, values_);
   pending.absorb(node.name());

@@ -10,11 +10,11 @@ namespace miniqat::quantize {
 
 /// What a batch norm in evaluation does to each channel: gamma / sigma (x - mean) + beta, by the moving statistics.
 /// Throws Error naming the node for one that trains, and where gamma / sigma is not finite.
-Line line_of_batch_norm(const Node& batch_norm, const StaticValues& values);
+ScaleShift scale_shift_of_batch_norm(const Node& batch_norm, const StaticValues& values);
 
 /// Makes a batch norm that is folded late part of the layer whose sum it reads: y = gamma (x - mean) / sigma + beta is
 /// that layer with weights gamma / sigma times as large and a bias, by the moving statistics. Throws as
-/// line_of_batch_norm(), and Error naming the node for a scale that is not finite.
+/// scale_shift_of_batch_norm(), and Error naming the node for a scale that is not finite.
 void fold_into_layer(Pending& layer, const Node& batch_norm, const StaticValues& values);
 
 /// Makes the products of each output channel `factors` times as large: by its scale; where a factor is negative, by the

@@ -130,10 +130,11 @@ std::optional<Channel> in_units(double unit, double bias, double below, double a
   return Channel{.steps = steps, .factor = factor, .whole = whole + moved, .rest = rest - moved * unit};
 }
 
-/// Gives the layer the whole units of its biases; the line has the rest. Channels of fine units keep all of theirs.
-Line split_biases(Layer& layer, std::span<const double> bias, float input_scale, const integer::Grid& output) {
+/// Gives the layer the whole units of its biases; the scale and shift has the rest. Channels of fine units keep all of
+/// theirs.
+ScaleShift split_biases(Layer& layer, std::span<const double> bias, float input_scale, const integer::Grid& output) {
   const double below = output.zero_point, above = kSteps - below;
-  Line line;
+  ScaleShift scale_shift;
   std::vector<float> scales = layer.weight_scales;
   bool splits = false;
   for (std::int64_t o = 0; o < layer.output_channels(); ++o) {
@@ -141,14 +142,14 @@ Line split_biases(Layer& layer, std::span<const double> bias, float input_scale,
     const std::optional<Channel> channel = in_units(unit / output.scale, bias[o] / output.scale, below, above);
     splits = splits || channel;
     layer.bias.push_back(in_32_bits(channel ? channel->whole : std::round(bias[o] / unit)));
-    line.factors.push_back(channel ? channel->factor : 1);
-    line.offsets.push_back(channel ? channel->rest * output.scale : 0);
+    scale_shift.factors.push_back(channel ? channel->factor : 1);
+    scale_shift.offsets.push_back(channel ? channel->rest * output.scale : 0);
     if (channel)
       scales[layer.per_channel() ? static_cast<std::size_t>(o) : 0] = static_cast<float>(
           std::ldexp(channel->steps * double{output.scale} / double{input_scale}, layer.weight_shift()));
   }
   layer.weight_scales = scales;
-  return splits ? line : Line{};
+  return splits ? scale_shift : ScaleShift{};
 }
 
 }  // namespace
@@ -198,7 +199,7 @@ BiasHelp finish_layer(Layer& layer, std::span<const double> bias, const integer:
     input_scale = std::ldexp(input_scale, -help.input_shift);
     fit_scales(layer, reachable, sums, input_scale);
   }
-  if (error() > kBiasError) help.line = split_biases(layer, reachable, input_scale, output);
+  if (error() > kBiasError) help.scale_shift = split_biases(layer, reachable, input_scale, output);
   if (layer.bias.empty())
     for (std::int64_t o = 0; o < layer.output_channels(); ++o)
       layer.bias.push_back(in_32_bits(std::round(reachable[o] / unit_of(layer, o, input_scale))));

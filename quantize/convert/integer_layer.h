@@ -6,7 +6,7 @@
 #include "core/graph/graph.h"
 #include "core/tensors/tensor.h"
 #include "integer/model.h"
-#include "quantize/convert/integer_line.h"
+#include "quantize/convert/integer_scale_shift.h"
 
 namespace miniqat::quantize {
 
@@ -22,10 +22,10 @@ struct BiasHelp {
   /// Before it: the input on a grid finer by this power of two, which 8 bits hold.
   int input_shift = 0;
   /// Behind it, unless it is empty: what makes the results of the layer's. The layer writes units_grid() then.
-  Line line = {};
+  ScaleShift scale_shift = {};
 };
 
-/// The grid between a layer and the line behind it: the output's steps and zero point, in 8 bits.
+/// The grid between a layer and the scale and shift behind it: the output's steps and zero point, in 8 bits.
 integer::Grid units_grid(const integer::Grid& output);
 
 /// Fills in biases and multipliers of a layer whose weights are there, for an input and an output on these grids.
@@ -41,9 +41,9 @@ integer::Grid units_grid(const integer::Grid& output);
 ///
 /// Where rounding to whole units would move a bias by more than a quarter of the output's step, it first asks for a
 /// finer input, if its grid has fewer than 8 bits. Where that is not enough, the layer adds whole units only, which are
-/// whole steps of its output, and a line behind it makes the output's steps of them and adds the rest of the bias. Both
-/// together round once. (A unit of up to 1.004 steps has no such form on an output of 8 bits; its rounding moves a
-/// result by half a step at most.)
+/// whole steps of its output, and a scale and shift behind it makes the output's steps of them and adds the rest of the
+/// bias. Both together round once. (A unit of up to 1.004 steps has no such form on an output of 8 bits; its rounding
+/// moves a result by half a step at most.)
 BiasHelp finish_layer(integer::Layer& layer, std::span<const double> bias, const integer::Grid& input,
                       const integer::Grid& output, bool input_is_zero = false);
 

@@ -76,7 +76,7 @@ int IntegerModelBuilder::append(const std::string& operation, integer::Action ac
 }
 
 int IntegerModelBuilder::add(const Pending& pending, const Target& target, const std::string& name) {
-  if (!pending.line.empty()) return add_line(pending, target, name);
+  if (!pending.scale_shift.empty()) return add_scale_shift(pending, target, name);
   if (pending.is_layer()) return add_layer(pending, target, name);
   integer::Action action = pending.action;
   const Target within = narrowed(target, pending.range);
@@ -102,14 +102,14 @@ int IntegerModelBuilder::add_layer(Pending pending, const Target& target, const 
   int& input = pending.inputs.front();
   const BiasHelp help = finish_layer(layer, pending.bias, tensor(input).grid, target.grid, zero_[input]);
   if (help.input_shift > 0) input = finer(input, help.input_shift);
-  if (help.line.empty()) return append(pending, std::move(layer), narrowed(target, pending.range), name);
+  if (help.scale_shift.empty()) return append(pending, std::move(layer), narrowed(target, pending.range), name);
   const integer::Grid units = units_grid(target.grid);
   Pending rest = pending;
   rest.operation += kBias;
-  rest.line = help.line;
+  rest.scale_shift = help.scale_shift;
   rest.inputs = {append(pending.operation, std::move(layer), pending.inputs,
                         {.name = pending.tensor + kUnits, .shape = pending.shape, .grid = units}, whole(units).clamp)};
-  return add_line(rest, target, name);
+  return add_scale_shift(rest, target, name);
 }
 
 /// A tensor's numbers in 8 bits, each of its steps 2^shift.
@@ -142,12 +142,12 @@ int IntegerModelBuilder::negated(int input) {
   return found->second;
 }
 
-int IntegerModelBuilder::add_line(Pending pending, const Target& target, const std::string& name) {
-  const Line line = std::exchange(pending.line, {});
+int IntegerModelBuilder::add_scale_shift(Pending pending, const Target& target, const std::string& name) {
+  const ScaleShift scale_shift = std::exchange(pending.scale_shift, {});
   const int input = pending.inputs.front();
-  if (!line.by_channel()) {
+  if (!scale_shift.by_channel()) {
     pending.action = integer::Lookup{.function = "Line"};
-    pending.values = line_values(line, tensor(input).grid);
+    pending.values = scale_shift_values(scale_shift, tensor(input).grid);
     return add(pending, target, name);
   }
   if (pending.shape.rank() != 3) {
@@ -164,9 +164,9 @@ int IntegerModelBuilder::add_line(Pending pending, const Target& target, const s
     pending.tensor += kAsImage;
     pending.shape = image;
   }
-  pending.bias = line.offsets;
+  pending.bias = scale_shift.offsets;
   try {
-    pending.action = line_layer(line, pending.shape);
+    pending.action = scale_shift_layer(scale_shift, pending.shape);
   } catch (const Error& error) {
     fail(quote(pending.operation), ": ", error.what());
   }

@@ -9,7 +9,7 @@
 
 #include "integer/model.h"
 #include "quantize/convert/integer_grid.h"
-#include "quantize/convert/integer_line.h"
+#include "quantize/convert/integer_scale_shift.h"
 #include "quantize/convert/integer_window.h"
 
 namespace miniqat::quantize {
@@ -38,9 +38,9 @@ struct Pending {
   std::vector<double> bias = {};
   /// The real values of a Lookup, one for each integer of the input.
   std::vector<double> values = {};
-  /// The line of an operation that only multiplies and adds constants, else empty: the action is made of it when the
-  /// last constant is known.
-  Line line = {};
+  /// The scale and shift of an operation that only multiplies and adds constants, else empty: the action is made of it
+  /// when the last constant is known.
+  ScaleShift scale_shift = {};
   /// The part of the results that Relu, Relu6 and Clip leave.
   Range<float> range = {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
   /// In their order. What is done to the range and the biases comes before them.
@@ -80,7 +80,7 @@ class IntegerModelBuilder {
   integer::Model finish(int output);
 
  private:
-  int add_line(Pending pending, const Target& target, const std::string& name);
+  int add_scale_shift(Pending pending, const Target& target, const std::string& name);
   int add_layer(Pending pending, const Target& target, const std::string& name);
   int finer(int input, int shift);
   /// The finished action with the rearrangements behind it.

@@ -34,8 +34,8 @@ InitialRange start_of(Range<float> bounds) {
           .max = std::clamp<double>(bounds.max, 0, kAroundZero.max)};
 }
 
-/// Among integers a table or a line.
-bool is_function(const Node& node) { return has_role(node, OpRole::kTable) || line_input(node); }
+/// Among integers a table, or a scale and shift.
+bool is_function(const Node& node) { return has_role(node, OpRole::kTable) || scale_shift_input(node); }
 
 using TensorKey = std::pair<const Node*, int>;
 TensorKey key_of(Output tensor) { return {tensor.node, tensor.index}; }
@@ -130,7 +130,7 @@ class Decider {
       const bool is_left = normalising.contains(node);
       if (!is_left && keeps_range(*node) && carries_quantized(node->input(0))) quantized.insert(node);
       if (!gets_range(*node)) continue;
-      // A table, or a line, works on the integers of the data set.
+      // A table, or a scale and shift, works on the integers of the data set.
       const bool reads_input = std::ranges::any_of(node->inputs(), carries_input);
       const bool reads_integers =
           std::ranges::any_of(node->inputs(), carries_quantized) || (is_function(*node) && reads_input);
@@ -284,12 +284,12 @@ class Decider {
       if (const Node** next = next_of(node); next && !row_after((*next)->output()) && !next_of(*next)) *next = nullptr;
   }
 
-  /// The only reader of the node, if that is a clamp or, behind a line, another line; null for none.
+  /// The only reader of the node, if that is a clamp or, behind a scale and shift, another one; null for none.
   const Node* next_that_takes_over(const Node& node) const {
     if (taker_of(node.output()) || node.uses().size() != 1 || is_fetched(node.output())) return nullptr;
     const Use& use = node.uses().front();
-    const bool joins_line = line_input(node) && line_input(*use.node) == use.input;
-    return is_clamp(*use.node) || (joins_line && !is_unread_batch_norm(*use.node)) ? use.node : nullptr;
+    const bool joins = scale_shift_input(node) && scale_shift_input(*use.node) == use.input;
+    return is_clamp(*use.node) || (joins && !is_unread_batch_norm(*use.node)) ? use.node : nullptr;
   }
 
   /// The reader of a post-activation Add that is quantized instead; null for none.

@@ -48,7 +48,7 @@ struct TensorDecision {
   const QuantizerRow* row = nullptr;
   /// The tensor keeps sums_bits, and these are more than layers read: for_layers() are asked for.
   bool is_wide = false;
-  /// A reader that is quantized instead: a clamp, or a line behind a line (op_roles.h).
+  /// A reader that is quantized instead: a clamp, or a scale and shift behind another one (scale_shift_input()).
   const Node* left_to = nullptr;
   /// Why there is no quantizer, or only one range where one for each channel was asked for; "" if nothing prevented it.
   std::string why = {};
@@ -70,7 +70,7 @@ struct LayerDecision {
 /// An op that gets a range of its own (gets_range()) without a quantizer.
 struct LeftFloat {
   std::string reason;
-  /// Its only reader, if that is quantized instead: a clamp or, behind a line, another line (op_roles.h), which may be
+  /// Its only reader, if that is quantized instead: a clamp or, behind a scale and shift, another one, which may be
   /// left to the next one in turn.
   const Node* next = nullptr;
 };
@@ -114,12 +114,12 @@ struct Decisions {
 /// activation follows. After a post-activation bypass, in the scope of that Add, `post_activation_bypass_quant` unless
 /// a Relu, Relu6 or Clip follows. A name that is taken gets a number.
 ///
-/// Requantized ops, sums and products with parameters and batch norms that are part of no layer (lines; op_roles.h has
-/// all), outside of layers and fed by a quantized tensor (also through each other and through ops that keep the range),
-/// get `<op name>/activation_<Type>_quant`, unless their only reader is a Relu, Relu6 or Clip or, of two lines in a
-/// row, the second, which is then quantized instead. A batch norm that nobody reads gets none. An op with an
-/// output_range() has that as its fixed range. With quantize_input, float placeholders that feed a layer in scope get
-/// `<placeholder>/input_quant`.
+/// Requantized ops, sums and products with parameters and batch norms that are part of no layer (scale and shift;
+/// op_roles.h has all), outside of layers and fed by a quantized tensor (also through each other and through ops that
+/// keep the range), get `<op name>/activation_<Type>_quant`, unless their only reader is a Relu, Relu6 or Clip or, of
+/// two scales and shifts in a row, the second, which is then quantized instead. A batch norm that nobody reads gets
+/// none. An op with an output_range() has that as its fixed range. With quantize_input, float placeholders that feed a
+/// layer in scope get `<placeholder>/input_quant`.
 ///
 /// Layers read what RewriteOptions::sums_bits keeps wide (residual_sums.h) through `edge_quant` in the scope of the
 /// wide quantizer.

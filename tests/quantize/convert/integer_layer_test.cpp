@@ -39,7 +39,7 @@ Model model_of(const Case& c) {
   layer.weight_scales = c.scales;
   layer.weight_zero_points.assign(c.scales.size(), kZero);
   const integer::Grid x = {.scale = kInputScale}, y = {.scale = c.output_scale, .zero_point = 100};
-  EXPECT_TRUE(finish_layer(layer, c.bias, x, y, c.input_is_zero).line.empty());
+  EXPECT_TRUE(finish_layer(layer, c.bias, x, y, c.input_is_zero).scale_shift.empty());
   Model model = {.name = "layer"};
   model.tensors = {{"x", {layer.filter[0]}, x}, {"y", {channels}, y}};
   model.operations = {{.name = "layer", .action = layer, .inputs = {0}, .output = 1}};

@@ -8,9 +8,9 @@
 #include "quantize/quantize.h"
 #include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
-#include "tests/quantize/line_net.h"
+#include "tests/quantize/scale_shift_net.h"
 
-namespace miniqat::quantize::line_test {
+namespace miniqat::quantize::integer_scale_shift_test {
 namespace {
 
 using testing::EvalNet;
@@ -19,7 +19,7 @@ using testing::operations_of;
 using testing::Texts;
 
 /// A quantized tensor of three channels, and constants to combine it with.
-struct LineNet : EvalNet {
+struct ScaleShiftNet : EvalNet {
   Output x = quantizer("x", conv("a", images(), 3), {-4, 5});
   Output number(double value) { return layers::constant(graph, graph.unique_name("number"), {}, {value}); }
   Output by_channel(std::vector<float> values) {
@@ -27,7 +27,7 @@ struct LineNet : EvalNet {
   }
 };
 
-TEST(ConvertLine, OneNumberIsATable) {
+TEST(ConvertScaleShift, OneNumberIsATable) {
   struct Case {
     const char* name;
     Output (*build)(Graph&, const std::string&, Output, Output);
@@ -43,7 +43,7 @@ TEST(ConvertLine, OneNumberIsATable) {
       {"Div", layers::div, false, [](double x) { return x / 0.7f; }},
   };
   for (const auto& [name, build, swaps, value] : cases) {
-    LineNet net;
+    ScaleShiftNet net;
     const Output c = net.number(0.7);
     const Output y = build(net.graph, name, swaps ? c : net.x, swaps ? net.x : c);
     const integer::Model model = net.faithful(net.quantizer("y", y, {-6.13f, 7.33f}));
@@ -58,8 +58,8 @@ TEST(ConvertLine, OneNumberIsATable) {
   }
 }
 
-TEST(ConvertLine, OneNumberForEachChannelIsADepthwiseConvolution) {
-  LineNet net;
+TEST(ConvertScaleShift, OneNumberForEachChannelIsADepthwiseConvolution) {
+  ScaleShiftNet net;
   Output y = layers::mul(net.graph, "Mul", net.by_channel({0.5, -30, 0.01f}), net.x);
   y = layers::sub(net.graph, "Sub", net.number(2), y);
   y = layers::bias_add(net.graph, "BiasAdd", y, net.variable("biases", {3}, {1, -3, 0}));
@@ -76,15 +76,15 @@ TEST(ConvertLine, OneNumberForEachChannelIsADepthwiseConvolution) {
 }
 
 /// Offsets alone leave one scale for all weights, which every format has.
-TEST(ConvertLine, OffsetsShareAScale) {
-  LineNet net;
+TEST(ConvertScaleShift, OffsetsShareAScale) {
+  ScaleShiftNet net;
   const Output y = layers::add(net.graph, "Add", net.x, net.by_channel({1, -1, 0}));
   const integer::Model model = net.faithful(net.quantizer("y", y, {-5, 6}));
   EXPECT_FALSE(std::get<integer::Layer>(model.operations.back().action).per_channel());
 }
 
-TEST(ConvertLine, RowsAreImagesForAMoment) {
-  LineNet net;
+TEST(ConvertScaleShift, RowsAreImagesForAMoment) {
+  ScaleShiftNet net;
   const Output rows = layers::mean(net.graph, "Mean", net.x, {.axes = {1, 2}});
   Output y = net.quantizer("rows", rows, {-4, 5});
   y = layers::mul(net.graph, "Mul", y, net.variable("factors", {3}, {1, 0, 2}));
@@ -96,8 +96,8 @@ TEST(ConvertLine, RowsAreImagesForAMoment) {
                    "Reshape Reshape -> y"}));
 }
 
-TEST(ConvertLine, RefusalsNameTheNode) {
-  LineNet net;
+TEST(ConvertScaleShift, RefusalsNameTheNode) {
+  ScaleShiftNet net;
   const auto refused = [&](Output y) { return net.refusal(net.quantizer(net.graph.unique_name("out"), y, {-1, 1})); };
   const Output map = layers::mul(net.graph, "map", net.x, net.variable("pixels", {6, 6, 3}));
   EXPECT_TRUE(mentions(refused(map), {"[Mul \"map\"]", "pixels [6,6,3]", "one number, or one for each channel"}));
@@ -118,24 +118,26 @@ TEST(ConvertLine, RefusalsNameTheNode) {
   EXPECT_TRUE(mentions(refused(free), {"\"free\"", "reads sum", "no range"}));
 }
 
-TEST(TrainedLine, IntegersOfConstantsBetweenLayers) { testing::expect_trained_integers(testing::line_net()); }
+TEST(TrainedScaleShift, IntegersOfConstantsBetweenLayers) {
+  testing::expect_trained_integers(testing::scale_shift_net());
+}
 
-/// One quantizer for a chain of lines and its clamp, and none before it.
-TEST(TrainedLine, TheLastOfAChainIsQuantized) {
-  Graph graph = testing::line_net();
+/// One quantizer for a chain of scales and shifts and its clamp, and none before it.
+TEST(TrainedScaleShift, TheLastOfAChainIsQuantized) {
+  Graph graph = testing::scale_shift_net();
   const RewriteReport report = create_training_graph(graph, {.strict = true});
   const Texts expected = {"in/Mul/activation_Mul_quant", "scale/Relu6/activation_Relu6_quant",
                           "Clip/activation_Clip_quant", "rows/Add/activation_Add_quant", "Mean/activation_Mean_quant"};
   for (const std::string& name : expected) EXPECT_TRUE(std::ranges::count(report.inserted, name)) << name;
-  const auto lines = std::ranges::count_if(
+  const auto quantizers = std::ranges::count_if(
       report.inserted, [](const std::string& name) { return name.find("activation") != std::string::npos; });
-  EXPECT_EQ(lines, std::ssize(expected)) << report.text();
+  EXPECT_EQ(quantizers, std::ssize(expected)) << report.text();
   Graph again = graph.clone();
   EXPECT_TRUE(create_training_graph(again, {}).inserted.empty());
 }
 
 /// An Add of a constant behind a Relu could be a bypass; in a chain it is none.
-TEST(TrainedLine, AChainBehindALayersReluHasOneQuantizer) {
+TEST(TrainedScaleShift, AChainBehindALayersReluHasOneQuantizer) {
   Graph graph;
   const Output images = layers::placeholder(graph, "images", {4, 8, 8, 3});
   Output x = layers::relu(graph, "a/Relu", testing::conv_bias(graph, "a", images, 3, 4));
@@ -149,8 +151,8 @@ TEST(TrainedLine, AChainBehindALayersReluHasOneQuantizer) {
 }
 
 /// A chain whose end is outside the scope keeps its float edges, and the report says so.
-TEST(TrainedLine, AChainThatLeavesTheScopeIsLeftFloat) {
-  Graph graph = testing::line_net();
+TEST(TrainedScaleShift, AChainThatLeavesTheScopeIsLeftFloat) {
+  Graph graph = testing::scale_shift_net();
   const RewriteReport report = create_training_graph(graph, {.scope = "stem"});
   for (const EdgeReport& edge : report.edges)
     if (edge.consumer == "in/Sub" || edge.consumer == "in/Mul") {
@@ -159,4 +161,4 @@ TEST(TrainedLine, AChainThatLeavesTheScopeIsLeftFloat) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize::line_test
+}  // namespace miniqat::quantize::integer_scale_shift_test

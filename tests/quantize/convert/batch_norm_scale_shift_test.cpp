@@ -19,7 +19,7 @@
 #include "tests/quantize/fold/folding_ways.h"
 #include "tests/quantize/trained_net.h"
 
-namespace miniqat::quantize::batch_norm_line_test {
+namespace miniqat::quantize::batch_norm_scale_shift_test {
 namespace {
 
 using testing::EvalNet;
@@ -61,7 +61,7 @@ TEST(ConvertBatchNorm, IsADepthwiseConvolution) {
   }
 }
 
-TEST(ConvertBatchNorm, JoinsLinesAndOtherBatchNorms) {
+TEST(ConvertBatchNorm, JoinsConstantsAndOtherBatchNorms) {
   NormNet norms;
   EvalNet& net = norms.net;
   Output y = layers::mul(net.graph, "Mul", norms.x, layers::constant(net.graph, "two", {}, {2}));
@@ -363,4 +363,4 @@ TEST(BatchNormAlone, FreezesInTraining) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize::batch_norm_line_test
+}  // namespace miniqat::quantize::batch_norm_scale_shift_test

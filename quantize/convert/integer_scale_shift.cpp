@@ -1,4 +1,4 @@
-#include "quantize/convert/integer_line.h"
+#include "quantize/convert/integer_scale_shift.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,20 +14,20 @@ constexpr std::uint8_t kZeroPoint = 128;
 /// The largest weight that TensorFlow Lite has, so that biases, counted in its scale, are fine.
 constexpr int kLargest = 127;
 
-struct Point {
+struct FactorAndOffset {
   double factor, offset;
 };
 
-Point line_through(const Node& node, int x, double constant) {
+FactorAndOffset factor_and_offset(const Node& node, int x, double constant) {
   if (node.as<layers::Mul>()) return {constant, 0};
   if (node.as<layers::Div>()) return {1 / constant, 0};
-  if (node.as<layers::Sub>()) return x == 0 ? Point{1, -constant} : Point{-1, constant};
+  if (node.as<layers::Sub>()) return x == 0 ? FactorAndOffset{1, -constant} : FactorAndOffset{-1, constant};
   return {1, constant};
 }
 
 }  // namespace
 
-Line line_of(const Node& node, int x, const Tensor& constant) {
+ScaleShift scale_shift_of(const Node& node, int x, const Tensor& constant) {
   const Output summand = node.input(x), other = node.input(1 - x);
   const std::int64_t channels = summand.shape().rank() > 0 ? summand.shape().channels() : 1;
   const bool fits =
@@ -35,43 +35,44 @@ Line line_of(const Node& node, int x, const Tensor& constant) {
   if (!fits || node.output().shape() != summand.shape())
     fail(describe(node), " combines ", summand.name(), " ", summand.shape(), " with ", other.name(), " ",
          constant.shape(), ": an integer model takes one number, or one for each channel");
-  Line line;
+  ScaleShift scale_shift;
   for (const float number : constant.values<float>()) {
-    const auto [factor, offset] = line_through(node, x, double{number});
+    const auto [factor, offset] = factor_and_offset(node, x, double{number});
     if (!std::isfinite(factor) || !std::isfinite(offset)) fail(describe(node), " divides by ", number);
-    line.factors.push_back(factor);
-    line.offsets.push_back(offset);
+    scale_shift.factors.push_back(factor);
+    scale_shift.offsets.push_back(offset);
   }
-  return line;
+  return scale_shift;
 }
 
-Line both_lines(const Line& first, const Line& second) {
-  Line line;
+ScaleShift composed(const ScaleShift& first, const ScaleShift& second) {
+  ScaleShift scale_shift;
   for (std::size_t c = 0; c < std::max(first.factors.size(), second.factors.size()); ++c) {
     const std::size_t a = first.by_channel() ? c : 0, b = second.by_channel() ? c : 0;
-    line.factors.push_back(second.factors[b] * first.factors[a]);
-    line.offsets.push_back(second.factors[b] * first.offsets[a] + second.offsets[b]);
+    scale_shift.factors.push_back(second.factors[b] * first.factors[a]);
+    scale_shift.offsets.push_back(second.factors[b] * first.offsets[a] + second.offsets[b]);
   }
-  return line;
+  return scale_shift;
 }
 
-std::vector<double> line_values(const Line& line, const integer::Grid& input) {
+std::vector<double> scale_shift_values(const ScaleShift& scale_shift, const integer::Grid& input) {
   std::vector<double> values;
   for (std::int32_t q = 0; q <= input.quant_max(); ++q)
-    values.push_back(line.factors[0] * double{integer::dequantize(input, q)} + line.offsets[0]);
+    values.push_back(scale_shift.factors[0] * double{integer::dequantize(input, q)} + scale_shift.offsets[0]);
   return values;
 }
 
-integer::Layer line_layer(const Line& line, const Shape& images) {
-  const auto channels = static_cast<std::int64_t>(line.factors.size());
+integer::Layer scale_shift_layer(const ScaleShift& scale_shift, const Shape& images) {
+  const auto channels = static_cast<std::int64_t>(scale_shift.factors.size());
   integer::Layer layer = {.kind = integer::LayerKind::kDepthwiseConv2d,
                           .window = {.rows = {.input = images[0], .output = images[0]},
                                      .columns = {.input = images[1], .output = images[1]}},
                           .filter = {1, 1, channels, 1},
                           .weight_bits = kBits};
-  const bool shares = std::ranges::all_of(line.factors, [&](double factor) { return factor == line.factors[0]; });
-  for (std::size_t c = 0; c < line.factors.size(); ++c) {
-    const double factor = line.factors[c];
+  const bool shares =
+      std::ranges::all_of(scale_shift.factors, [&](double factor) { return factor == scale_shift.factors[0]; });
+  for (std::size_t c = 0; c < scale_shift.factors.size(); ++c) {
+    const double factor = scale_shift.factors[c];
     const auto scale = static_cast<float>(std::abs(factor) / kLargest);
     if (!std::isfinite(scale)) fail("channel ", c, " is multiplied by ", factor);
     // What is too small for a scale is 0.

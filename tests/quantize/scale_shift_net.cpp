@@ -1,11 +1,11 @@
-#include "tests/quantize/line_net.h"
+#include "tests/quantize/scale_shift_net.h"
 
 #include "layers/layers.h"
 #include "tests/quantize/convert/trained_integers.h"
 
 namespace miniqat::testing {
 
-Graph line_net() {
+Graph scale_shift_net() {
   Graph graph;
   const auto number = [&](const std::string& name, double value) { return layers::constant(graph, name, {}, {value}); };
   const auto channels = [&](const std::string& name, const Shape& shape, double mean, double spread) {
