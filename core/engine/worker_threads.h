@@ -20,8 +20,7 @@ class WorkerThreads {
   WorkerThreads& operator=(const WorkerThreads&) = delete;
 
   int count() const { return static_cast<int>(failures_.size()); }
-  /// Calls body(worker) once for each worker, in its thread, and returns when all have ended. Throws what the lowest of
-  /// them has thrown.
+  /// Calls body(worker) once in each worker and returns when all have ended. Throws what the lowest of them has thrown.
   void run(const std::function<void(int)>& body);
 
  private:

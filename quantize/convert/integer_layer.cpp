@@ -130,8 +130,7 @@ std::optional<Channel> in_units(double unit, double bias, double below, double a
   return Channel{.steps = steps, .factor = factor, .whole = whole + moved, .rest = rest - moved * unit};
 }
 
-/// Gives the layer the whole units of its biases; the scale and shift has the rest. Channels of fine units keep all of
-/// theirs.
+/// Gives the layer the whole units of its biases; the result has the rest. Channels of fine units keep all of theirs.
 ScaleShift split_biases(Layer& layer, std::span<const double> bias, float input_scale, const integer::Grid& output) {
   const double below = output.zero_point, above = kSteps - below;
   ScaleShift scale_shift;

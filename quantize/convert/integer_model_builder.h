@@ -38,15 +38,13 @@ struct Pending {
   std::vector<double> bias = {};
   /// The real values of a Lookup, one for each integer of the input.
   std::vector<double> values = {};
-  /// The scale and shift of an operation that only multiplies and adds constants, else empty: the action is made of it
-  /// when the last constant is known.
+  /// If the operation only multiplies and adds constants, else empty: the action is made of it when all are known.
   ScaleShift scale_shift = {};
   /// The part of the results that Relu, Relu6 and Clip leave.
   Range<float> range = {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
   /// In their order. What is done to the range and the biases comes before them.
   std::vector<Rearrangement> rearrangements = {};
-  /// The dilated convolution of a layer whose pixels are still dealt out to the batch; its window comes with the
-  /// BatchToSpaceND.
+  /// For a layer whose pixels are still dealt out to the batch; its window comes with the BatchToSpaceND.
   std::optional<Atrous> atrous = {};
 
   bool is_clamped() const {
