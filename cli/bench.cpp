@@ -136,13 +136,14 @@ std::vector<Flag> add_kernel_flags(Command& command, BenchArguments& arguments) 
                       .separated_by(',')
                       .value_name("NAME")
                       .shown_default(""));
-  flags.push_back(command
-                      .option("--plugin", arguments.plugins,
-                              "shared libraries, separated by commas, whose kernels are measured beside ours: those "
-                              "that --kernel names, or all (docs/own-kernel.md)")
-                      .separated_by(',')
-                      .shown_default("")
-                      .value_name("FILE.so"));
+  flags.push_back(
+      command
+          .option(
+              "--plugin", arguments.plugins,
+              "shared libraries, separated by commas, whose kernels are measured beside ours: those that --kernel names, or all (docs/own-kernel.md)")
+          .separated_by(',')
+          .shown_default("")
+          .value_name("FILE.so"));
   flags.push_back(command.option("--bits", arguments.bits, "widths of the grid, separated by commas")
                       .separated_by(',')
                       .in_range(2, 16)
@@ -162,13 +163,14 @@ std::vector<Flag> add_kernel_flags(Command& command, BenchArguments& arguments) 
 }
 
 void add_common_flags(Command& command, BenchArguments& arguments, std::vector<Flag>& flags) {
-  flags.push_back(command
-                      .option("--threads", arguments.threads,
-                              "numbers, separated by commas, each at most 1024; 0: OMP_NUM_THREADS if it is set, else "
-                              "all cores; all: 1, 2, 4, ... and all cores (or those of a CPU quota)")
-                      .separated_by(',')
-                      .value_name("N")
-                      .shown_default("0"));
+  flags.push_back(
+      command
+          .option(
+              "--threads", arguments.threads,
+              "numbers, separated by commas, each at most 1024; 0: OMP_NUM_THREADS if it is set, else all cores; all: 1, 2, 4, ... and all cores (or those of a CPU quota)")
+          .separated_by(',')
+          .value_name("N")
+          .shown_default("0"));
   flags.push_back(
       command.flag("--quick", arguments.quick, "a rough picture in seconds, without mobilenet_v1 unless it is named"));
   flags.push_back(
@@ -245,9 +247,9 @@ void add_bench(CommandLine& program) {
   for (const Flag& flag : kernel_flags)
     steps.excludes(flag), models.excludes(flag), batch.excludes(flag), loaded.excludes(flag);
   loaded.excludes(batch).excludes(elements);
-  Flag compare = command.option("--compare", arguments->compare,
-                                "two files of --out: which cases differ beyond noise; one: its kernels beside one "
-                                "another; more, written in turns: all of A, then as many of B (docs/performance.md)");
+  Flag compare = command.option(
+      "--compare", arguments->compare,
+      "two files of --out: which cases differ beyond noise; one: its kernels beside one another; more, written in turns: all of A, then as many of B (docs/performance.md)");
   compare.takes(1, 1000).value_name("A.json B.json").shown_default("");
   command
       .flag("--fail-if-slower", arguments->fail_if_slower,

@@ -94,9 +94,9 @@ void calibrate_run(const CalibrateArguments& arguments) {
 }  // namespace
 
 void add_calibrate(CommandLine& program) {
-  Command command = program.command("calibrate",
-                                    "Quantize a float run or an ONNX model without training: rewrite its graph and "
-                                    "find the ranges from some batches");
+  Command command = program.command(
+      "calibrate",
+      "Quantize a float run or an ONNX model without training: rewrite its graph and find the ranges from some batches");
   const auto arguments = std::make_shared<CalibrateArguments>();
   command.run(arguments->request.run, "the directory of a float run", Command::Run::kOptional);
   command.option("--out", arguments->out, "the run directory to make").required();

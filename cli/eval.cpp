@@ -238,9 +238,9 @@ void add_eval(CommandLine& program) {
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--integer", arguments->integer,
                "convert the run to an integer-only model and measure that instead of the simulation");
-  command.flag("--by-class", arguments->by_class,
-               "print accuracy by class and the confusion matrix; of more than 20 classes, the worst and the most "
-               "frequent confusions");
+  command.flag(
+      "--by-class", arguments->by_class,
+      "print accuracy by class and the confusion matrix; of more than 20 classes, the worst and the most frequent confusions");
   command.flag("--wrong", arguments->wrong,
                "list the pictures with a wrong class: file (of pictures in folders), index, label, predicted, score");
   command.flag("--json", arguments->json, "print one JSON object");

@@ -354,18 +354,17 @@ void add_export(CommandLine& program) {
   command.option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte of real 0")
       .in_range(0, 255);
   command.flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
-  command.flag("--int8", arguments->int8,
-               "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
-               "calibrate for it");
+  command.flag(
+      "--int8", arguments->int8,
+      "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or calibrate for it");
   command.flag(
       "--int4", arguments->int4,
-      "tflite: weights of at most 4 bits as INT4, two in a byte, beside int8; they need --symmetric-weights of "
-      "train or calibrate");
+      "tflite: weights of at most 4 bits as INT4, two in a byte, beside int8; they need --symmetric-weights of train or calibrate");
   command.flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
   command
-      .option("--opset", arguments->opset,
-              "onnx, onnx-float: the version of ONNX's operators, with the IR version of its time; default: the lowest "
-              "that holds the network")
+      .option(
+          "--opset", arguments->opset,
+          "onnx, onnx-float: the version of ONNX's operators, with the IR version of its time; default: the lowest that holds the network")
       .in_range(exporters::kOldestOpset, exporters::kNewestOpset);
   command.option("--prefix,--name", arguments->prefix, "c: the beginning of every name; default: the file's name");
   command

@@ -44,23 +44,19 @@ FlagChanges training_changes() {
       {"model", "an ONNX model with its weights, instead of a float run; needs --dataset"},
       {"dataset", concat("with --model: ", help_of_dataset())},
       {"validation",
-       "training pictures held out to decide between the networks; default: as many as the float run held out, or one "
-       "in twelve"},
+       "training pictures held out to decide between the networks; default: as many as the float run held out, or one in twelve"},
       {"learning_rate",
-       "the schedule's base rate; default: a fifth of the float run's, or of the default of another "
-       "optimizer; all of it where a layer has 2 bits"},
+       "the schedule's base rate; default: a fifth of the float run's, or of the default of another optimizer; all of it where a layer has 2 bits"},
       {"per_channel",
-       "one weight range per output channel; default: yes for weights of 4 bits and fewer in a network with batch "
-       "norms (--per-channel=false: one for all)"},
-      {"bn_fold", concat(kFoldingHelp,
-                         "; default: late for weights of 4 bits and fewer (single where a layer has one range, or with "
-                         "--scales power-of-two), else tf")},
+       "one weight range per output channel; default: yes for weights of 4 bits and fewer in a network with batch norms (--per-channel=false: one for all)"},
+      {"bn_fold",
+       concat(
+           kFoldingHelp,
+           "; default: late for weights of 4 bits and fewer (single where a layer has one range, or with --scales power-of-two), else tf")},
       {"sums_bits",
-       "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for layers; "
-       "default: 8 with activations of 4 bits and fewer, else --activation-bits"},
+       "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for layers; default: 8 with activations of 4 bits and fewer, else --activation-bits"},
       {"reestimate",
-       "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
-       "pictures; 0: no estimate; default: 50 if the network has batch norms"}};
+       "after the last step, estimate the batch norms' moving statistics again from this number of batches of training pictures; 0: no estimate; default: 50 if the network has batch norms"}};
   for (const char* setting : {"model", "dataset"}) changes.shown_defaults[setting] = "";
   for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
                               "label_smoothing", "class_weights", "seed", "log_every", "save_every"})
@@ -179,9 +175,9 @@ void quantize_as_asked(const QuantizeArguments& arguments, const QuantizeFlags& 
 }  // namespace
 
 void add_quantize(CommandLine& program) {
-  Command command = program.command("quantize",
-                                    "Quantize a float run or an ONNX model: calibrate, train, estimate batch norms "
-                                    "again, keep the best, measure integers");
+  Command command = program.command(
+      "quantize",
+      "Quantize a float run or an ONNX model: calibrate, train, estimate batch norms again, keep the best, measure integers");
   const auto arguments = std::make_shared<QuantizeArguments>();
   command.run(arguments->run, "the directory of a float run", Command::Run::kOptional);
   command.option("--out", arguments->out, "the run directory to make").required();

@@ -134,9 +134,9 @@ std::string source_text(const SensitivityRequest& request, const ModelFlags& fla
 }  // namespace
 
 void add_sensitivity(CommandLine& program) {
-  Command command = program.command("sensitivity",
-                                    "Find the layers of a float run or an ONNX model that quantization hurts most, and "
-                                    "choose the bits of each layer");
+  Command command = program.command(
+      "sensitivity",
+      "Find the layers of a float run or an ONNX model that quantization hurts most, and choose the bits of each layer");
   const auto arguments = std::make_shared<SensitivityArguments>();
   SensitivityRequest& request = arguments->request;
   command.run(request.run, "the directory of a float run", Command::Run::kOptional);
@@ -154,10 +154,9 @@ void add_sensitivity(CommandLine& program) {
   command
       .option(
           "--average-bits", request.budget.average_bits,
-          "choose widths that average at most this many bits, for weights and for activations, and write them to "
-          "bits.json, for --bits-config. From the widest width on, the next step down is always the one with the least "
-          "loss increase per bit saved; the rest of the budget is given back. Increases of single quantizers are taken "
-          "to add up. If one width for all layers keeps to the budget and has less loss, it is the choice")
+          "choose widths that average at most this many bits, for weights and for activations, and write them to bits.json, for --bits-config. "
+          "From the widest width on, the next step down is always the one with the least loss increase per bit saved; the rest of the budget is given back. Increases of single quantizers are taken to add up. "
+          "If one width for all layers keeps to the budget and has less loss, it is the choice")
       .heading("Choice");
   command.option("--bytes", request.budget.bytes, "the same for weights that take at most this many bytes, packed")
       .heading("Choice");

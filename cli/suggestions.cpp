@@ -38,16 +38,14 @@ constexpr Synonyms kFlags[] = {
     {"--dataset", "ds data-set dataset-name data-name task"},
     {"--data-dir", "data data-path data-root dataroot root data-folder dataset-dir dataset-path train-dir input-dir"},
     {"--out",
-     "o output output-dir output-path out-dir outdir save save-dir save-path logdir log-dir model-dir run-name project "
-     "dest export-path"},
+     "o output output-dir output-path out-dir outdir save save-dir save-path logdir log-dir model-dir run-name project dest export-path"},
     {"--run", "run-dir rundir r experiment"},
     {"--epochs", "e epoch num-epochs n-epochs nb-epoch max-epochs num-train-epochs"},
     {"--steps", "max-steps iterations iters num-steps steps-per-epoch max-iters train-steps n"},
     {"--threads", "j t workers num-workers jobs num-threads nproc cpus cores intra-op-threads"},
     {"--seed", "random-seed manual-seed random-state rng-seed"},
     {"--init-checkpoint",
-     "pretrained pretrained-weights weights finetune fine-tune load load-weights ckpt checkpoint initial-checkpoint "
-     "init resume-from"},
+     "pretrained pretrained-weights weights finetune fine-tune load load-weights ckpt checkpoint initial-checkpoint init resume-from"},
     {"--checkpoint", "ckpt weights load load-weights model-path"},
     {"--resume", "continue restart resume-training"},
     {"--overwrite", "f force overwrite-output-dir exist-ok replace"},

@@ -196,14 +196,14 @@ Flag add_rare_flags(Command& command, TrainArguments& arguments, std::string& tr
   add(command.option("--stop-at", arguments.extras.stop_at, "end after this step, to be resumed later").positive());
   add(command.flag("--verbose", arguments.verbose,
                    "print the rewrite's report, the plan's memory and every name of --init-checkpoint"));
-  return add(command
-                 .option("--profile", trace,
-                         "print where the time of the steps went, by node, op and phase, beside what this machine "
-                         "allows, and write the last 10 of them as a Chrome trace to FILE; without FILE to trace.json "
-                         "in the run directory")
-                 .takes(0, 1)
-                 .value_name("[FILE]")
-                 .shown_default(""));
+  return add(
+      command
+          .option(
+              "--profile", trace,
+              "print where the time of the steps went, by node, op and phase, beside what this machine allows, and write the last 10 of them as a Chrome trace to FILE; without FILE to trace.json in the run directory")
+          .takes(0, 1)
+          .value_name("[FILE]")
+          .shown_default(""));
 }
 
 }  // namespace

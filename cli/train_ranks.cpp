@@ -86,9 +86,9 @@ void RankSide::close() {
 std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distributed::Communicator* ranks) {
   if (ranks == nullptr) return nullptr;
   return std::make_unique<distributed::DeadRankWatch>(InterruptGuard::requested, [] {
-    print_error("miniqat train",
-                "another rank has not answered since a signal asked this one to end, and may be dead; the last "
-                "checkpoint stays good");
+    print_error(
+        "miniqat train",
+        "another rank has not answered since a signal asked this one to end, and may be dead; the last checkpoint stays good");
     // The main thread may be in a call of MPI, from which it does not come back.
     std::_Exit(1);
   });

@@ -181,18 +181,18 @@ void add_verify(CommandLine& program) {
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command.option("--examples", arguments->limit, "number of test pictures, from the first on; 0: all")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
-  command.flag("--c", arguments->c,
-               "compile the exported C with cc and run it, too; its loops are plain: 10,000 pictures of MobileNet take "
-               "minutes");
+  command.flag(
+      "--c", arguments->c,
+      "compile the exported C with cc and run it, too; its loops are plain: 10,000 pictures of MobileNet take minutes");
   const Flag without = command.flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
   command
       .flag("--int4", arguments->int4,
             "run the TensorFlow Lite file of export --int4, whose biases are rounded, in LiteRT")
       .excludes(without);
   command
-      .option("--runtimes", arguments->runtimes,
-              "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: share/miniqat/runtimes of the "
-              "installation, or runtimes/ of the source tree)")
+      .option(
+          "--runtimes", arguments->runtimes,
+          "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: share/miniqat/runtimes of the installation, or runtimes/ of the source tree)")
       .excludes(without);
   command
       .option("--runtime-timeout", arguments->runtime_timeout,
@@ -208,9 +208,9 @@ void add_verify(CommandLine& program) {
               "bound: percent of pictures with the same class from both")
       .in_range(0.0, 100.0);
   command
-      .option("--max-steps", arguments->bounds.steps,
-              "bound: steps between an operation and its simulation, given equal inputs; default: 1, "
-              "the effect of rounding; 255: no bound")
+      .option(
+          "--max-steps", arguments->bounds.steps,
+          "bound: steps between an operation and its simulation, given equal inputs; default: 1, the effect of rounding; 255: no bound")
       .in_range(0, 255);
   command
       .option("--min-runtime-agreement", arguments->bounds.runtime_agreement,
@@ -218,10 +218,9 @@ void add_verify(CommandLine& program) {
       .in_range(0.0, 100.0)
       .excludes(without);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
-  command.option("--out", arguments->out,
-                 "write the comparison to this file as JSON, too; of the run's own variables and data it is always in "
-                 "verify.json of "
-                 "the run");
+  command.option(
+      "--out", arguments->out,
+      "write the comparison to this file as JSON, too; of the run's own variables and data it is always in verify.json of the run");
   command.flag("--json", arguments->json, "print JSON instead of a table");
   command.action([arguments] { verify_run(*arguments); });
 }

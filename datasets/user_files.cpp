@@ -117,9 +117,9 @@ class UserFiles {
     }
     if (!folders.empty()) return from_parts(folders);
     if (!folders_in(path_).empty()) return from_pictures({{Part::kTrain, path_}});
-    fail(path_,
-         " holds neither folders of pictures, one for each class, nor IDX files, x_train.npy and y_train.npy, or "
-         "train.csv");
+    fail(
+        path_,
+        " holds neither folders of pictures, one for each class, nor IDX files, x_train.npy and y_train.npy, or train.csv");
   }
 
   /// Folders with the names of parts.
@@ -170,10 +170,10 @@ class UserFiles {
                     const std::function<NumpyArray(const std::string&)>& read) const {
     const ArrayNames arrays = find_arrays(names);
     if (!are_enough(arrays))
-      fail(path_,
-           " has no arrays of pictures and labels that are called x_train and y_train, train_images and train_labels, "
-           "images and labels, or x and y; it has ",
-           shortened(joined(names)));
+      fail(
+          path_,
+          " has no arrays of pictures and labels that are called x_train and y_train, train_images and train_labels, images and labels, or x and y; it has ",
+          shortened(joined(names)));
     Parts parts;
     const auto take = [&](Part part, const std::optional<ArrayPair>& pair) {
       if (!pair) return;

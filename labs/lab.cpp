@@ -50,13 +50,11 @@ std::string hint_for(const std::vector<Case>& cases, const std::vector<std::stri
     if (explains(cases, mistake, tolerance)) return hints[mistake];
   if (untouched(cases)) return "The function returns only zeros, or nothing. Fill it in; the page has the formulas.";
   if (std::ranges::any_of(cases, is_shorter_or_longer))
-    return "Your result has another length than it should have. Make it as long as it must be before the loop, and "
-           "set each number in the loop.";
+    return "Your result has another length than it should have. Make it as long as it must be before the loop, and set each number in the loop.";
   if (std::ranges::any_of(cases, divides_by_zero))
     return "Some of your results are infinite or NaN. Something is divided by 0: look at each divisor.";
   if (std::ranges::any_of(cases, [&](const Case& one) { return equal(one.right, one.got, tolerance); }))
-    return "No known mistake gives these results, and some lines are right. What do the wrong ones have that the right "
-           "ones have not?";
+    return "No known mistake gives these results, and some lines are right. What do the wrong ones have that the right ones have not?";
   return "No known mistake gives these results. Take the first wrong line and compute it by hand.";
 }
 

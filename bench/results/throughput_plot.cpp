@@ -53,8 +53,7 @@ std::string style_text() {
       ".title { font-size: 14px; font-weight: 600 }\n"
       ".ground { fill: #ffffff } .grid { stroke: #e5e7eb } .frame { stroke: #9ca3af; fill: none }\n"
       ".cache { stroke: #9ca3af; stroke-dasharray: 2 3 } .note { fill: #6b7280 }\n"
-      ".line { fill: none; stroke-width: 2 } .hollow { fill: #ffffff; stroke-width: 1.5 } .limit { stroke-dasharray: 7 "
-      "4 }\n";
+      ".line { fill: none; stroke-width: 2 } .hollow { fill: #ffffff; stroke-width: 1.5 } .limit { stroke-dasharray: 7 4 }\n";
   std::string dark =
       "@media (prefers-color-scheme: dark) {\n"
       "text { fill: #e5e7eb } .ground { fill: #111827 } .grid { stroke: #1f2937 } .frame { stroke: #6b7280 }\n"

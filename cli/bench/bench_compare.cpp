@@ -62,8 +62,7 @@ void print_table(const BenchComparison& comparison, bool in_turns) {
               count(Verdict::kNotQuiet) + count(Verdict::kTooFewRounds) + count(Verdict::kOpen));
   if (in_turns)
     std::printf(
-        "Speed: the median of the turns' ratios. Beyond noise: its whole 95%% interval is more than %.0f%% away from "
-        "1.\n"
+        "Speed: the median of the turns' ratios. Beyond noise: its whole 95%% interval is more than %.0f%% away from 1.\n"
         "Undecided: the interval has both (open; more turns make it narrower), or there are fewer than six turns.\n",
         100 * kRepeatTolerance);
   else

@@ -74,10 +74,10 @@ RealRange range_of_reals(const NumpyArray& array, const std::string& source) {
 /// `moved`: the mean distance of a pixel to its byte, in [0, 0.5] bytes.
 std::string note_on_rounding(const std::string& source, const RealRange& range, double moved, const Levels& levels) {
   char cost[200];
-  classic_snprintf(cost, sizeof cost,
-                   "floats from %.3g to %.3g become bytes (1 becomes 255): rounding moves a pixel by %.2g on average, "
-                   "%.2g%% of that range",
-                   range.least, range.greatest, moved / 255, 100 * moved / (255 * (range.greatest - range.least)));
+  classic_snprintf(
+      cost, sizeof cost,
+      "floats from %.3g to %.3g become bytes (1 becomes 255): rounding moves a pixel by %.2g on average, %.2g%% of that range",
+      range.least, range.greatest, moved / 255, 100 * moved / (255 * (range.greatest - range.least)));
   return concat("note: ", source, ": ", cost, "; ", levels.count, " of 256 levels are in use");
 }
 

@@ -87,15 +87,14 @@ class Generator {
     text += grid_macros("INPUT", model_.tensor(model_.input));
     text += table_declaration();
     text += grid_macros("OUTPUT", model_.tensor(model_.output));
-    text += concat("/* Runs the model on ", macro_, "_INPUT_SIZE integers and writes ", macro_,
-                   "_OUTPUT_SIZE. Returns the index of\n",
-                   "   the largest, of several the first: the class, where the model is a classifier. Working memory "
-                   "is static: one\n",
-                   "   run at a time. Input and output must not overlap. */\n", "int ", prefix_,
-                   "_run(const uint8_t *input, uint8_t *output);\n\n");
     text += concat(
-        "/* Runs the test vectors. Returns 0 when all integers are the ones expected, otherwise the number (from 1) of "
-        "the\n",
+        "/* Runs the model on ", macro_, "_INPUT_SIZE integers and writes ", macro_,
+        "_OUTPUT_SIZE. Returns the index of\n",
+        "   the largest, of several the first: the class, where the model is a classifier. Working memory is static: one\n",
+        "   run at a time. Input and output must not overlap. */\n", "int ", prefix_,
+        "_run(const uint8_t *input, uint8_t *output);\n\n");
+    text += concat(
+        "/* Runs the test vectors. Returns 0 when all integers are the ones expected, otherwise the number (from 1) of the\n",
         "   first operation in the source that makes others. ", macro_, "_NO_SELF_TEST leaves it out. */\n", "int ",
         prefix_, "_self_test(void);\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
     return text;

@@ -181,9 +181,11 @@ class Translator {
   std::string real_weights(const Operation& operation, const Layer& layer) {
     const OnnxWeights weights = onnx_weights(layer, options_.packed_4_bits);
     if (weights.packed())
-      graph_.require(kOpsetOf4Bits, concat(named(operation), " has weights of ", layer.weight_bits,
-                                           " bits, which 8-bit tensors hold in any opset (--8-bit-weights, "
-                                           "packed_4_bits = False); a tensor of 4 bits"));
+      graph_.require(
+          kOpsetOf4Bits,
+          concat(
+              named(operation), " has weights of ", layer.weight_bits,
+              " bits, which 8-bit tensors hold in any opset (--8-bit-weights, packed_4_bits = False); a tensor of 4 bits"));
     const std::string name = operation.name + "/weights";
     std::vector<std::int64_t> grids;
     std::vector<OnnxAttribute> attributes;

@@ -47,9 +47,9 @@ std::int32_t TfliteGraph::clamped(const std::string& who, const TensorInfo& info
                                   std::int32_t reach, const std::function<void(const TfliteTarget&)>& write) {
   const TfliteBounds bounds = tflite_bounds(info.grid, clamp, fuses, reach);
   if (bounds.at_most && info.grid.bits < 8)
-    fail("tflite: ", who, " writes \"", info.name, "\" of ", info.grid.bits,
-         " bits, but TensorFlow Lite's activations have 8 bits and are clamped there; the formats miniqat, onnx, c "
-         "and json hold it");
+    fail(
+        "tflite: ", who, " writes \"", info.name, "\" of ", info.grid.bits,
+        " bits, but TensorFlow Lite's activations have 8 bits and are clamped there; the formats miniqat, onnx, c and json hold it");
   const auto add = [&](bool last, const char* what) {
     return add_tensor({.name = last ? info.name : info.name + what, .shape = info.shape, .grid = info.grid});
   };

@@ -245,9 +245,9 @@ void import_softmax(Translation& t, const OnnxNode& node) {
   const std::int64_t axis = given < 0 ? given + rank : given;
   if (axis < 1 || axis >= rank) node.refuse("is over axis ", given, " of ", extents_text(x.extents));
   if (rank == 2 && t.readers(node.output(0)) == 0) {
-    t.note("the final " + node.type() + " " + quote(node.name()) +
-           " is left out: the network gives logits, whose loss has a softmax of its own. The order of classes is the "
-           "same");
+    t.note(
+        "the final " + node.type() + " " + quote(node.name()) +
+        " is left out: the network gives logits, whose loss has a softmax of its own. The order of classes is the same");
     t.becomes("nothing: left out at the end");
     return t.define(node, std::move(x));
   }

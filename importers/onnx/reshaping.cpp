@@ -52,9 +52,9 @@ std::vector<std::int64_t> places(const OnnxNode& node, const std::vector<std::in
 
 std::string mixing_text(const OnnxNode& node, const std::vector<std::int64_t>& from,
                         const std::vector<std::int64_t>& to) {
-  return concat(node.who(), " makes ", extents_text(to), " of ", extents_text(from),
-                ", and so mixes channels and space; images are [n, h, w, c] here, and no numbers are moved but by a "
-                "shuffle of channels (Reshape, Transpose [0, 2, 1, 3, 4], Reshape back)");
+  return concat(
+      node.who(), " makes ", extents_text(to), " of ", extents_text(from),
+      ", and so mixes channels and space; images are [n, h, w, c] here, and no numbers are moved but by a shuffle of channels (Reshape, Transpose [0, 2, 1, 3, 4], Reshape back)");
 }
 
 Columns columns_side_by_side(const OnnxNode& node, const std::vector<Activation>& matrices) {

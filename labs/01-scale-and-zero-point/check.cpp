@@ -34,8 +34,7 @@ lab::Numbers grid_of_steps(const Question& q, int steps) {
 
 /// Powers of two as C++ does not write them: ^ is xor, and both ^ and << wait for the subtraction.
 constexpr const char* kXor =
-    "You write 2 ^ bits. In C++ ^ is no power but bitwise xor: 2 to the power of bits is 1 << bits, and there are "
-    "(1 << bits) - 1 steps.";
+    "You write 2 ^ bits. In C++ ^ is no power but bitwise xor: 2 to the power of bits is 1 << bits, and there are (1 << bits) - 1 steps.";
 constexpr const char* kPrecedence =
     "You divide by 2^(bits - 1), perhaps as 1 << bits - 1: C++ subtracts before it shifts. Write (1 << bits) - 1.";
 
@@ -61,17 +60,16 @@ lab::Case case_for(const Question& q, Grid (*answer)(float, float, int)) {
 void check(lab::Report& report, Grid (*answer)(float min, float max, int bits)) {
   std::vector<lab::Case> cases;
   for (const Question& question : kQuestions) cases.push_back(case_for(question, answer));
-  report.judge("scale and zero point", cases,
-               {"You divide by the number of integers, 2^bits. Between n integers there are n - 1 steps: 2^bits - 1.",
-                "The sign of your zero point is wrong. min is negative or 0, and the zero point counts the steps from "
-                "min up to 0: it is -min / scale, never negative.",
-                "Your zero point is cut off, not rounded: a conversion to int drops the fraction. Use std::lround.",
-                "Your scale ignores min. The grid reaches over the whole range, which is max - min wide.",
-                "The scale is right, but your zero point is always 0. It is round(-min / scale): the number of steps "
-                "from min up to 0.",
-                "You multiply by the scale. The zero point is a number of steps: -min / scale.",
-                "Your zero point is that of signed integers, which begin at -2^(bits - 1). Here they begin at 0.", kXor,
-                kXor, kXor, kPrecedence});
+  report.judge(
+      "scale and zero point", cases,
+      {"You divide by the number of integers, 2^bits. Between n integers there are n - 1 steps: 2^bits - 1.",
+       "The sign of your zero point is wrong. min is negative or 0, and the zero point counts the steps from min up to 0: it is -min / scale, never negative.",
+       "Your zero point is cut off, not rounded: a conversion to int drops the fraction. Use std::lround.",
+       "Your scale ignores min. The grid reaches over the whole range, which is max - min wide.",
+       "The scale is right, but your zero point is always 0. It is round(-min / scale): the number of steps from min up to 0.",
+       "You multiply by the scale. The zero point is a number of steps: -min / scale.",
+       "Your zero point is that of signed integers, which begin at -2^(bits - 1). Here they begin at 0.", kXor, kXor,
+       kXor, kPrecedence});
 }
 
 void show(std::ostream& out) {

@@ -49,8 +49,7 @@ double cut_to(const Grid& grid, const Question& q, int top, bool is_clamp) {
 }
 
 constexpr const char* kXor =
-    "You write 2 ^ bits. In C++ ^ is no power but bitwise xor: 2 to the power of bits is 1 << bits, and the largest "
-    "integer is (1 << bits) - 1.";
+    "You write 2 ^ bits. In C++ ^ is no power but bitwise xor: 2 to the power of bits is 1 << bits, and the largest integer is (1 << bits) - 1.";
 constexpr const char* kPrecedence =
     "You cut q to 2^(bits - 1), perhaps as 1 << bits - 1: C++ subtracts before it shifts. Write (1 << bits) - 1.";
 
@@ -91,22 +90,17 @@ Grid grid_for(float min, float max, int bits) {
 void check(lab::Report& report, float (*answer)(float min, float max, int bits, float x)) {
   std::vector<lab::Case> cases;
   for (const Question& question : kQuestions) cases.push_back(case_for(question, answer));
-  report.judge("the number on the grid", cases,
-               {"Your grid begins at min, and 0 falls between two of its numbers. Take the grid of the whole-numbered "
-                "zero point: scale * (q - zero_point). It begins at -scale * zero_point.",
-                "You cut off the fraction instead of rounding: a conversion to int goes towards 0. "
-                "Use std::floor(v + 0.5F).",
-                "You do not cut q to the integers that there are, 0 to 2^bits - 1. Numbers beyond the grid become its "
-                "ends.",
-                "You do not widen a range that lies on one side of 0. Begin with min(min, 0) and max(max, 0).",
-                "Your ties go away from 0, as std::round has it: -2.5 becomes -3. Here they go upwards, to -2: "
-                "std::floor(v + 0.5F). Integers round so with an addition and a shift (lab 7).",
-                "Your ties go to the even integer, as std::nearbyint and Python's round have it. Here they go upwards: "
-                "std::floor(v + 0.5F).",
-                "You return the integer q. Fake quantization goes back to the number that it stands for: scale * (q - "
-                "zero_point).",
-                "You leave out the zero point. q = round(x / scale + zero_point), and back scale * (q - zero_point).",
-                kXor, kXor, kXor, kXor, kPrecedence});
+  report.judge(
+      "the number on the grid", cases,
+      {"Your grid begins at min, and 0 falls between two of its numbers. Take the grid of the whole-numbered zero point: scale * (q - zero_point). It begins at -scale * zero_point.",
+       "You cut off the fraction instead of rounding: a conversion to int goes towards 0. Use std::floor(v + 0.5F).",
+       "You do not cut q to the integers that there are, 0 to 2^bits - 1. Numbers beyond the grid become its ends.",
+       "You do not widen a range that lies on one side of 0. Begin with min(min, 0) and max(max, 0).",
+       "Your ties go away from 0, as std::round has it: -2.5 becomes -3. Here they go upwards, to -2: std::floor(v + 0.5F). Integers round so with an addition and a shift (lab 7).",
+       "Your ties go to the even integer, as std::nearbyint and Python's round have it. Here they go upwards: std::floor(v + 0.5F).",
+       "You return the integer q. Fake quantization goes back to the number that it stands for: scale * (q - zero_point).",
+       "You leave out the zero point. q = round(x / scale + zero_point), and back scale * (q - zero_point).", kXor,
+       kXor, kXor, kXor, kPrecedence});
 }
 
 void show(std::ostream& out) {

@@ -101,14 +101,10 @@ void check(lab::Report& report,
   report.judge(
       "the weights on their grids",
       {case_for(2, 3, 4, answer), case_for(4, 9, 4, answer), case_for(3, 25, 8, answer), case_for(1, 8, 2, answer)},
-      {"You have one range for all channels. The large channel then decides about the steps of the small "
-       "ones. Find min and max of each channel by itself.",
-       "You take channels for blocks. The channel is the last axis, the one that changes fastest: element i "
-       "belongs to channel i % channels.",
-       "Your ranges begin at 0. Weights are negative, too: a range needs the smallest weight as well as the "
-       "largest.",
-       "Your range of a channel reaches from -m to m, with m its largest magnitude. That is a method (symmetric "
-       "ranges), but the question here is for the range from the smallest to the largest weight."});
+      {"You have one range for all channels. The large channel then decides about the steps of the small ones. Find min and max of each channel by itself.",
+       "You take channels for blocks. The channel is the last axis, the one that changes fastest: element i belongs to channel i % channels.",
+       "Your ranges begin at 0. Weights are negative, too: a range needs the smallest weight as well as the largest.",
+       "Your range of a channel reaches from -m to m, with m its largest magnitude. That is a method (symmetric ranges), but the question here is for the range from the smallest to the largest weight."});
 }
 
 void show(std::ostream& out) {

@@ -26,19 +26,15 @@ bool inside(const Grid& grid, float v) { return v >= grid.nudged_min && v <= gri
 bool between(const Grid& grid, float v) { return v > grid.nudged_min && v < grid.nudged_max; }
 
 constexpr const char* kEnds =
-    "Your gradient stops at the ends of the grid. A number that is an end was not cut: d_y passes there, too. Inside "
-    "is x >= nudged_min and x <= nudged_max; outside is x < nudged_min or x > nudged_max.";
+    "Your gradient stops at the ends of the grid. A number that is an end was not cut: d_y passes there, too. Inside is x >= nudged_min and x <= nudged_max; outside is x < nudged_min or x > nudged_max.";
 constexpr const char* kMinEnd =
-    "Your gradient stops at nudged_min. A number that is this end was not cut: d_y passes there, too, as it does at "
-    "your nudged_max. Inside is x >= nudged_min; outside is x < nudged_min.";
+    "Your gradient stops at nudged_min. A number that is this end was not cut: d_y passes there, too, as it does at your nudged_max. Inside is x >= nudged_min; outside is x < nudged_min.";
 constexpr const char* kMaxEnd =
-    "Your gradient stops at nudged_max. A number that is this end was not cut: d_y passes there, too, as it does at "
-    "your nudged_min. Inside is x <= nudged_max; outside is x > nudged_max.";
+    "Your gradient stops at nudged_max. A number that is this end was not cut: d_y passes there, too, as it does at your nudged_min. Inside is x <= nudged_max; outside is x > nudged_max.";
 constexpr const char* kOneEnd =
     "You look at one end only. x can be cut at both: below nudged_min and above nudged_max d_x is 0.";
 constexpr const char* kResult =
-    "You look at y instead of x. A number in the outermost half step rounds to an end without being cut: compare x "
-    "itself with nudged_min and nudged_max.";
+    "You look at y instead of x. A number in the outermost half step rounds to an end without being cut: compare x itself with nudged_min and nudged_max.";
 constexpr const char* kInverted =
     "You have it the wrong way round: inside of the range d_y passes, outside it does not. The ends are inside.";
 constexpr const char* kScale =
@@ -46,8 +42,7 @@ constexpr const char* kScale =
 
 const Mistake kMistakes[] = {
     {[](const Grid&, float, float) { return 0.0F; },
-     "All of your gradients are 0. That is the true derivative of a staircase; with it no weight ever moves. Let d_y "
-     "pass as if there were no rounding."},
+     "All of your gradients are 0. That is the true derivative of a staircase; with it no weight ever moves. Let d_y pass as if there were no rounding."},
     {[](const Grid&, float, float d_y) { return d_y; },
      "Your gradient passes everywhere. Where x was cut to an end of the grid, y does not follow x: d_x is 0."},
     {[](const Grid& grid, float x, float d_y) { return between(grid, x) ? d_y : 0; }, kEnds},
@@ -69,8 +64,7 @@ const Mistake kMistakes[] = {
     {[](const Grid& grid, float x, float) { return fake_quantize(grid, x); },
      "You return y, the result of the forward pass. What is asked for is its gradient."},
     {[](const Grid& grid, float x, float d_y) { return inside(grid, x) ? fake_quantize(grid, d_y) : 0; },
-     "You round d_y to the grid. Only numbers of the forward pass lie on it; gradients are floats, and pass as they "
-     "are."},
+     "You round d_y to the grid. Only numbers of the forward pass lie on it; gradients are floats, and pass as they are."},
     {[](const Grid& grid, float, float d_y) { return inside(grid, d_y) ? d_y : 0; },
      "You compare d_y with the ends of the grid. x decides whether d_y passes."},
     {[](const Grid& grid, float, float d_y) { return std::clamp(d_y, grid.nudged_min, grid.nudged_max); },

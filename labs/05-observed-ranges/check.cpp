@@ -56,21 +56,17 @@ Range right_range(const Question& q) { return right_step(q).range; }
 bool right_delay(const Question& q) { return right_step(q).quantizes; }
 
 constexpr const char* kSwapped =
-    "The decay belongs to the old range: you give the batch what the old range should have. A decay of 0.999 remembers "
-    "long.";
+    "The decay belongs to the old range: you give the batch what the old range should have. A decay of 0.999 remembers long.";
 
 const Mistake kMistakes[] = {
     {[](const Question& q) { return moved(q, 1 - q.decay); }, right_delay,
-     "The first steps of your average lean towards the range before training, which means nothing. The weight of the "
-     "newest batch is (1 - decay) / (1 - decay^step): 1 in the first step."},
+     "The first steps of your average lean towards the range before training, which means nothing. The weight of the newest batch is (1 - decay) / (1 - decay^step): 1 in the first step."},
     {[](const Question& q) { return moved(q, 1 - right_weight(q)); }, right_delay, kSwapped},
     {[](const Question& q) { return moved(q, q.decay); }, right_delay, kSwapped},
     {right_range, [](const Question& q) { return q.step >= q.delay; },
-     "Your quantization begins one step too early. With delay n the first n steps do not quantize: step > delay, where "
-     "1 is the first step."},
+     "Your quantization begins one step too early. With delay n the first n steps do not quantize: step > delay, where 1 is the first step."},
     {right_range, [](const Question& q) { return q.step > q.delay + 1; },
-     "Your quantization begins one step too late. 1 is the first step, so step n + 1 is the first behind a delay of n: "
-     "step > delay."},
+     "Your quantization begins one step too late. 1 is the first step, so step n + 1 is the first behind a delay of n: step > delay."},
     {right_range, [](const Question&) { return false; },
      "The range is right, but no step of yours quantizes. Set result.quantizes: true behind the delay."},
     {right_range, [](const Question&) { return true; },
@@ -78,8 +74,7 @@ const Mistake kMistakes[] = {
     {right_range, [](const Question& q) { return q.step <= q.delay; },
      "You quantize during the delay, and not behind it. It is the other way round."},
     {[](const Question& q) { return q.step > q.delay ? right_range(q) : q.stored; }, right_delay,
-     "You do not observe before quantization begins. That is what the delay is for: until its end the range finds its "
-     "place."},
+     "You do not observe before quantization begins. That is what the delay is for: until its end the range finds its place."},
     {[](const Question& q) { return q.batch; }, right_delay,
      "You keep the range of the last batch. It jumps from batch to batch; evaluation needs one that lasts."},
     {[](const Question& q) { return q.stored; }, right_delay,
@@ -88,19 +83,15 @@ const Mistake kMistakes[] = {
        return Range{std::min(q.stored.min, q.batch.min), std::max(q.stored.max, q.batch.max)};
      },
      right_delay,
-     "You keep the smallest and the largest number of all batches. A single outlier then sets the range for ever; the "
-     "average forgets it."},
+     "You keep the smallest and the largest number of all batches. A single outlier then sets the range for ever; the average forgets it."},
     {[](const Question& q) { return moved(q, 1.0 / q.step); }, right_delay,
-     "You take the mean of all batches so far. Old ones then count as much as new ones, although the network has "
-     "changed: the weight goes down to 1 - decay, not to 0."},
+     "You take the mean of all batches so far. Old ones then count as much as new ones, although the network has changed: the weight goes down to 1 - decay, not to 0."},
     {divided, right_delay,
-     "You divide the stored range by 1 - decay^step, in each step again. It is an average already; only the weight of "
-     "the batch has that divisor."},
+     "You divide the stored range by 1 - decay^step, in each step again. It is an average already; only the weight of the batch has that divisor."},
     {[](const Question& q) { return moved(q, (1 - q.decay) / (1 - std::pow(q.decay, q.step - 1))); }, right_delay,
      "You count steps from 0. 1 is the first step, and 1 - decay^step is not 0 there."},
     {[](const Question& q) { return moved(q, 1 - std::pow(q.decay, q.step)); }, right_delay,
-     "Your weight grows with the steps. It is (1 - decay) / (1 - decay^step): 1 in the first step, then less and "
-     "less."}};
+     "Your weight grows with the steps. It is (1 - decay) / (1 - decay^step): 1 in the first step, then less and less."}};
 
 lab::Case case_for(const Question& q, Step (*answer)(Range, Range, int, double, int)) {
   lab::Case result = {.question = "step " + lab::text(q.step) + ", decay " + lab::text(q.decay) + ", delay " +

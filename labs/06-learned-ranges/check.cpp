@@ -77,20 +77,16 @@ constexpr const char* kOneBeyond =
 
 const Mistake kMistakes[] = {
     {{.inside = none},
-     "You have only the numbers beyond the range. Those inside count, too: with the range the step grows, and with it "
-     "their rounding error. Add d_y * (y - x) / (max - min) to d_max, and take it off d_min."},
+     "You have only the numbers beyond the range. Those inside count, too: with the range the step grows, and with it their rounding error. Add d_y * (y - x) / (max - min) to d_max, and take it off d_min."},
     {{.below = none, .above = none},
-     "You have only the numbers inside of the range. Beyond it y is an end of the grid: below, d_y counts fully for "
-     "d_min, above for d_max."},
+     "You have only the numbers inside of the range. Beyond it y is an end of the grid: below, d_y counts fully for d_min, above for d_max."},
     {{.inside = [](const Element& e) { return scaled(inside(e), -1); }},
-     "Your rounding term has the wrong sign. Inside, y - x grows with max: d_y * (y - x) / (max - min) is added to "
-     "d_max and taken off d_min."},
+     "Your rounding term has the wrong sign. Inside, y - x grows with max: d_y * (y - x) / (max - min) is added to d_max and taken off d_min."},
     {{.inside =
           [](const Element& e) {
             return Ends{inside(e).d_max, inside(e).d_max};
           }},
-     "You add the rounding term to both ends. A larger max makes the step wider, a larger min makes it narrower: it is "
-     "added to d_max and taken off d_min."},
+     "You add the rounding term to both ends. A larger max makes the step wider, a larger min makes it narrower: it is added to d_max and taken off d_min."},
     {{.inside =
           [](const Element& e) {
             return Ends{0, inside(e).d_max};
@@ -98,35 +94,28 @@ const Mistake kMistakes[] = {
      "You give the rounding term to max alone. The step depends on min, too: take it off d_min."},
     {{.below = [](const Element& e) { return sum(below(e), inside(e)); },
       .above = [](const Element& e) { return sum(above(e), inside(e)); }},
-     "Numbers beyond the range have no rounding error: y is an end of the grid and follows it. Give them d_y alone, "
-     "and the rounding term to the numbers inside."},
+     "Numbers beyond the range have no rounding error: y is an end of the grid and follows it. Give them d_y alone, and the rounding term to the numbers inside."},
     {{.below = above, .above = below},
      "You mix up the ends. What lies below was cut to min, so it counts for d_min; what lies above counts for d_max."},
     {{.inside = [](const Element& e) { return scaled(inside(e), e.max - e.min); }},
-     "You do not divide by the width. y = x + s * r with s = (max - min) / steps, so dy/dmax is r / "
-     "steps, which is (y - x) / (max - min)."},
+     "You do not divide by the width. y = x + s * r with s = (max - min) / steps, so dy/dmax is r / steps, which is (y - x) / (max - min)."},
     {{.inside = [](const Element& e) { return scaled(inside(e), (e.max - e.min) / e.scale); }},
-     "You divide by the scale. (y - x) / s is the derivative with respect to the scale; that with respect to max is "
-     "smaller by the number of steps: (y - x) / (max - min)."},
+     "You divide by the scale. (y - x) / s is the derivative with respect to the scale; that with respect to max is smaller by the number of steps: (y - x) / (max - min)."},
     {{.below = one_below, .above = one_above}, kOneBeyond},
     {{.below = one_below}, kOneBeyond},
     {{.above = one_above}, kOneBeyond},
     {{.below = one_below, .inside = share_alone, .above = one_above},
      "You leave out d_y. The chain rule multiplies each derivative of y by it."},
     {{.inside = share_alone},
-     "Inside of the range you leave out d_y. (y - x) / (max - min) is dy/dmax; the chain rule multiplies it by d_y, as "
-     "you do beyond the range."},
+     "Inside of the range you leave out d_y. (y - x) / (max - min) is dy/dmax; the chain rule multiplies it by d_y, as you do beyond the range."},
     {{.inside = [](const Element& e) { return closed(e, e.x); }},
-     "You count numbers that lie exactly on an end of the grid as cut. They were not (lab 4): y = x there. Behind a "
-     "Relu half of all numbers are 0, which is min: compare with < and >."},
+     "You count numbers that lie exactly on an end of the grid as cut. They were not (lab 4): y = x there. Behind a Relu half of all numbers are 0, which is min: compare with < and >."},
     {{.inside = [](const Element& e) { return e.x <= e.min ? below(e) : inside(e); }},
-     "You count numbers that are exactly min as cut. They were not (lab 4): y = x there. Behind a Relu half of all "
-     "numbers are 0, which is min: compare with <."},
+     "You count numbers that are exactly min as cut. They were not (lab 4): y = x there. Behind a Relu half of all numbers are 0, which is min: compare with <."},
     {{.inside = [](const Element& e) { return e.x >= e.max ? above(e) : inside(e); }},
      "You count numbers that are exactly max as cut. They were not (lab 4): y = x there. Compare with >."},
     {{.inside = [](const Element& e) { return closed(e, e.y); }},
-     "You look at y instead of x. A number in the outermost half step rounds to an end, but lies inside: compare x "
-     "with min and max."}};
+     "You look at y instead of x. A number in the outermost half step rounds to an end, but lies inside: compare x with min and max."}};
 
 constexpr const char* kMean = "You take the mean. An end moves all numbers of the tensor, so its gradient is the sum.";
 constexpr const char* kLast = "You keep the last number alone. Sum over all of them: +=.";

@@ -65,18 +65,14 @@ struct Mistake {
 };
 
 constexpr const char* kNoBias =
-    "You leave out the bias, or add it as a real number, which is next to nothing beside the sum. Begin the sum with "
-    "round(bias / (input scale * weight scale)).";
+    "You leave out the bias, or add it as a real number, which is next to nothing beside the sum. Begin the sum with round(bias / (input scale * weight scale)).";
 constexpr const char* kBiasScale =
-    "Your bias has the wrong scale. It is added to sums of products, whose scale is input scale * weight scale; the "
-    "output's scale comes later, with the multiplier.";
+    "Your bias has the wrong scale. It is added to sums of products, whose scale is input scale * weight scale; the output's scale comes later, with the multiplier.";
 constexpr const char* kBiasCut =
-    "You cut the fraction of the bias off, as a conversion to int does. Round it: std::lround(bias / (input scale * "
-    "weight scale)).";
+    "You cut the fraction of the bias off, as a conversion to int does. Round it: std::lround(bias / (input scale * weight scale)).";
 
 constexpr const char* kNarrowProduct =
-    "Your product of sum and mantissa has 32 bits and overflows. Make one of them 64 bits wide before you multiply: "
-    "std::int64_t{sum} * mantissa.";
+    "Your product of sum and mantissa has 32 bits and overflows. Make one of them 64 bits wide before you multiply: std::int64_t{sum} * mantissa.";
 
 /// What a variable of 32 bits keeps.
 std::int64_t low_half(std::int64_t value) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(value)); }
@@ -102,18 +98,15 @@ const Mistake kMistakes[] = {
           [](const Dense& l, std::int64_t shifted, float bias) {
             return std::clamp<std::int64_t>(shifted + std::lround(bias / l.output.scale) + l.output.zero_point, 0, 255);
           }},
-     "You add the bias behind the shift, on the output's coarse grid. It is rounded there a second time: it belongs to "
-     "the sum."},
+     "You add the bias behind the shift, on the output's coarse grid. It is rounded there a second time: it belongs to the sum."},
     {{.has_input_zero_point = false},
      "You do not take the input's zero point off. x stands for scale * (x - zero_point), and so do weights."},
     {{.has_weight_zero_point = false},
      "You do not take the weights' zero point off. A weight stands for scale * (q - zero_point), and so does x."},
     {{.has_input_zero_point = false, .has_weight_zero_point = false},
-     "You multiply the integers as they are. They stand for real numbers only with their zero points taken off: (q_w - "
-     "z_w)(q_x - z_x)."},
+     "You multiply the integers as they are. They stand for real numbers only with their zero points taken off: (q_w - z_w)(q_x - z_x)."},
     {{.weights_by_output = true},
-     "You read the weights in another order. The output is the last axis: weights[i * outputs + o] is of input i and "
-     "output o."},
+     "You read the weights in another order. The output is the last axis: weights[i * outputs + o] is of input i and output o."},
     {{.kept = [](std::int64_t sum) -> std::int64_t { return static_cast<std::int16_t>(sum); }},
      "Your sum has 16 bits, too few for many products. It overflows: take std::int32_t."},
     {{.real = [](const Dense& l) -> double { return l.input.scale * l.weight.scale; }},
@@ -121,8 +114,7 @@ const Mistake kMistakes[] = {
     {{.real = [](const Dense& l) -> double { return l.input.scale * l.weight.scale * l.output.scale; }},
      "Your multiplier multiplies by the output's scale. M = input scale * weight scale / output scale."},
     {{.shifted = [](std::int64_t sum, const integer::Multiplier& m) { return sum * m.mantissa >> m.shift; }},
-     "You shift without rounding: that always goes down. Add 2^(shift - 1) to the product first, as std::int64_t{1} << "
-     "(shift - 1): 1 << 37 does not fit into an int."},
+     "You shift without rounding: that always goes down. Add 2^(shift - 1) to the product first, as std::int64_t{1} << (shift - 1): 1 << 37 does not fit into an int."},
     {{.shifted =
           [](std::int64_t sum, const integer::Multiplier& m) {
             return (sum * m.mantissa + (std::int64_t{1} << m.shift)) >> m.shift;
@@ -133,9 +125,7 @@ const Mistake kMistakes[] = {
             const std::int64_t half = std::int64_t{1} << (m.shift - 1);
             return (sum * m.mantissa + half) / (2 * half);
           }},
-     "You divide by 2^shift. A division of integers cuts towards 0, so negative sums are rounded the wrong way: >> "
-     "goes "
-     "down."},
+     "You divide by 2^shift. A division of integers cuts towards 0, so negative sums are rounded the wrong way: >> goes down."},
     {{.shifted =
           [](std::int64_t sum, const integer::Multiplier& m) {
             return integer::round_shift(low_half(sum * m.mantissa), m.shift);
@@ -154,8 +144,7 @@ const Mistake kMistakes[] = {
      "You leave out the output's zero point. The real 0 is the integer zero_point: add it behind the shift."},
     {{.placed = [](const Dense& l, std::int64_t shifted,
                    float) { return std::clamp<std::int64_t>(shifted, 0, 255) + l.output.zero_point; }},
-     "You cut before you add the output's zero point. Negative outputs are lost, and large ones go beyond 255: first "
-     "add, then cut."},
+     "You cut before you add the output's zero point. Negative outputs are lost, and large ones go beyond 255: first add, then cut."},
     {{.placed =
           [](const Dense& l, std::int64_t shifted, float) {
             return std::clamp<std::int64_t>(shifted + l.output.zero_point, l.output.zero_point, 255);
@@ -278,8 +267,7 @@ void check(lab::Report& report, Integers (*answer)(const Dense& layer, const Int
     cases.push_back(case_for(question, layer, {x}, lab::numbers(right_outputs(layer, x)), answer));
   };
   add("the page's layer, x = (150, 130)", kExample, {150, 130});
-  add("1 input, x = (101), 4 outputs on a grid as fine as the sum's, w = (130, 120, 131, 125), bias = (0.00777, "
-      "-0.00777, 0.00513, -0.00507)",
+  add("1 input, x = (101), 4 outputs on a grid as fine as the sum's, w = (130, 120, 131, 125), bias = (0.00777, -0.00777, 0.00513, -0.00507)",
       kFine, {101});
   const Dense wide = layer_of(32, 6, 21, 0.05F);
   add("32 inputs, 6 outputs", wide, inputs_of(wide, 22, 32));

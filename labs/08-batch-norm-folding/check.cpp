@@ -98,9 +98,7 @@ const Mistake kMistakes[] = {
      "You divide where you should multiply. The factor is gamma / sigma, and weights are multiplied by it."},
     {{.factor = [](const Channel& c) { return 1 / c.sigma(); }}, "You leave out gamma. The factor is gamma / sigma."},
     {{.bias = [](const Channel& c, double factor) { return c.bias + c.beta - c.mean * factor; }},
-     "Your new bias does not scale the layer's own bias. The batch norm sees x W + bias: both are scaled, (bias - "
-     "mean) "
-     "* factor + beta."},
+     "Your new bias does not scale the layer's own bias. The batch norm sees x W + bias: both are scaled, (bias - mean) * factor + beta."},
     {{.bias = [](const Channel& c, double factor) { return c.beta - c.mean * factor; }},
      "You lose the layer's own bias. The batch norm sees x W + bias: the new one is (bias - mean) * factor + beta."},
     {{.bias = [](const Channel& c, double) { return c.bias; }},
@@ -116,9 +114,7 @@ const Mistake kMistakes[] = {
     {{.bias = [](const Channel& c, double factor) { return (c.bias - c.mean + c.beta) * factor; }},
      "You scale beta. It is added at the end, as it is: (bias - mean) * factor + beta."},
     {{.by_input = true},
-     "You scale by input, or by blocks, instead of by output channel. The channel is the last axis: weight i belongs "
-     "to "
-     "channel i % channels."},
+     "You scale by input, or by blocks, instead of by output channel. The channel is the last axis: weight i belongs to channel i % channels."},
     {{.scales_weights = false}, "You leave the weights as they are. Each is multiplied by the factor of its channel."}};
 
 lab::Case case_for(const std::string& question, const Example& e, const Values& x,

@@ -121,16 +121,11 @@ struct Mistake {
 };
 
 constexpr const char* kFloatForward =
-    "You compute the output with float weights. Then training sees nothing of the rounding: use fake_quantize(grid, w) "
-    "in the sum.";
+    "You compute the output with float weights. Then training sees nothing of the rounding: use fake_quantize(grid, w) in the sum.";
 constexpr const char* kRounds =
-    "You change the rounded weights. The small update must be added to the float weight, or the next rounding undoes "
-    "it "
-    "and nothing is ever learned.";
+    "You change the rounded weights. The small update must be added to the float weight, or the next rounding undoes it and nothing is ever learned.";
 constexpr const char* kByExample =
-    "You change the weights after each example. A step takes the whole batch: first sum the gradient over all "
-    "examples, "
-    "then change each weight once.";
+    "You change the weights after each example. A step takes the whole batch: first sum the gradient over all examples, then change each weight once.";
 
 const Mistake kMistakes[] = {
     {[](const Question& q) { return step_of(q, q.weights, q.weights, 1); }, kFloatForward},
@@ -138,11 +133,9 @@ const Mistake kMistakes[] = {
     {[](const Question& q) { return step_of(q, q.used(), q.used(), 1); }, kRounds},
     {[](const Question& q) { return no_range_step(q, q.used(), q.used()); }, kRounds},
     {[](const Question& q) { return rounded(step_of(q, q.weights, q.used(), 1), q.grid); },
-     "You round the new weights. They stay floats, or an update smaller than half a step is lost; the next step rounds "
-     "them for itself."},
+     "You round the new weights. They stay floats, or an update smaller than half a step is lost; the next step rounds them for itself."},
     {[](const Question& q) { return no_range_step(q, q.weights, q.used()); },
-     "Your step lets the gradient pass beyond the grid. Where gradient_passes(grid, w) says no, the weight stays (lab "
-     "4). Ask it of the float weight: a rounded one is never beyond."},
+     "Your step lets the gradient pass beyond the grid. Where gradient_passes(grid, w) says no, the weight stays (lab 4). Ask it of the float weight: a rounded one is never beyond."},
     {[](const Question& q) {
        return stepped(q.weights, q.used(), q.weights, q.batch, q.rate,
                       [&](double w) { return !gradient_passes(q.grid, w); });
@@ -153,9 +146,7 @@ const Mistake kMistakes[] = {
     {[](const Question& q) { return step_of(q, q.weights, q.used(), q.examples()); },
      "You add up the examples. The loss is their mean: divide by their number."},
     {[](const Question& q) { return step_of(q, q.weights, q.used(), 0.5); },
-     "Your steps are half as long as they should be. The derivative of the square has a factor 2: 2 * (output - "
-     "target) "
-     "* x[i]."},
+     "Your steps are half as long as they should be. The derivative of the square has a factor 2: 2 * (output - target) * x[i]."},
     {[](const Question& q) { return step_of(q, q.weights, q.used(), 1 / q.rate); },
      "You leave out the rate. A step is the rate times the gradient."},
     {[](const Question& q) { return steps_by_example(q, 1); }, kByExample},

@@ -51,11 +51,9 @@ struct Mistake {
 };
 
 constexpr const char* kTail =
-    "You leave out the tail. n need not be a multiple of 8, or of any number: the last numbers need a loop of their "
-    "own.";
+    "You leave out the tail. n need not be a multiple of 8, or of any number: the last numbers need a loop of their own.";
 constexpr const char* kLab2 =
-    "You use the formula of lab 2, x / scale + zero_point. In float32 it rounds elsewhere, and some ties go the other "
-    "way. This page's formula divides (clamped - nudged_min) by the scale.";
+    "You use the formula of lab 2, x / scale + zero_point. In float32 it rounds elsewhere, and some ties go the other way. This page's formula divides (clamped - nudged_min) by the scale.";
 
 const Mistake kMistakes[] = {
     {by_product, "You multiply by 1 / scale. That rounds twice, and some ties go the other way: divide."},
@@ -63,14 +61,12 @@ const Mistake kMistakes[] = {
        const Affine& grid = own(grids, i);
        return quantize::dequantize(grid, grid.quant_min + std::nearbyint(steps_of(grid, x) / grid.scale));
      },
-     "Your ties go to even, as std::nearbyint and the processor's rounding have it. Here they go upwards: std::floor(v "
-     "+ 0.5F)."},
+     "Your ties go to even, as std::nearbyint and the processor's rounding have it. Here they go upwards: std::floor(v + 0.5F)."},
     {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
        const Affine& grid = own(grids, i);
        return quantize::dequantize(grid, grid.quant_min + std::round(steps_of(grid, x) / grid.scale));
      },
-     "You use std::round. It differs from std::floor(v + 0.5F) just below a half: 0.49999997F + 0.5F is rounded to 1. "
-     "The bits must be the same."},
+     "You use std::round. It differs from std::floor(v + 0.5F) just below a half: 0.49999997F + 0.5F is rounded to 1. The bits must be the same."},
     {in_wholes<8>, kTail},
     {in_wholes<4>, kTail},
     {in_wholes<16>, kTail},
@@ -85,9 +81,7 @@ const Mistake kMistakes[] = {
     {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
        return right(grids, i, std::isnan(x) ? own(grids, i).nudged_min : x);
      },
-     "You lose NaNs. std::max(a, x) gives a if x is a NaN; x < a ? a : x keeps it. A NaN in training must not become "
-     "an "
-     "innocent number."},
+     "You lose NaNs. std::max(a, x) gives a if x is a NaN; x < a ? a : x keeps it. A NaN in training must not become an innocent number."},
     {[](const std::vector<Affine>& grids, std::size_t, std::size_t, float x) { return right(grids, 0, x); },
      "You take one grid for all channels. Element i belongs to channel i % channels."},
     {[](const std::vector<Affine>& grids, std::size_t i, std::size_t n, float x) {
@@ -114,8 +108,7 @@ const Mistake kMistakes[] = {
        const Affine& grid = own(grids, i);
        return grid.nudged_min + std::floor(steps_of(grid, x) / grid.scale + 0.5F) * grid.scale;
      },
-     "You go back from nudged_min, by steps of the scale. That has other last bits, and 0 is not exact: y = (q - "
-     "zero_point) * scale."},
+     "You go back from nudged_min, by steps of the scale. That has other last bits, and 0 is not exact: y = (q - zero_point) * scale."},
     {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
        const Affine& grid = own(grids, i);
        return grid.quant_min + std::floor(steps_of(grid, x) / grid.scale + 0.5F);
@@ -128,9 +121,7 @@ const Mistake kMistakes[] = {
      "You do not cut x. Beyond nudged_min ... nudged_max it becomes the end of the grid."}};
 
 constexpr const char* kBeyond =
-    "You write behind the end of y. In a large network that is somebody else's memory. Look at the last vector, or at "
-    "the "
-    "last row: it may be shorter.";
+    "You write behind the end of y. In a large network that is somebody else's memory. Look at the last vector, or at the last row: it may be shorter.";
 
 Affine grid_of(float max, int bits) { return quantize::grid_of<float>({-1, max}, {.bits = bits}); }
 

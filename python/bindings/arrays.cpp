@@ -140,9 +140,8 @@ Borrowed borrow(py::handle value, const std::string& what) {
   for (const DType dtype :
        {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kInt8, DType::kUInt8})
     if (name == name_of(dtype)) return borrow(array, dtype, what);
-  throw py::type_error(concat(what, " is of the type ", name,
-                              "; float32, float64, int64, int32, int8 and uint8 can be "
-                              "taken"));
+  throw py::type_error(
+      concat(what, " is of the type ", name, "; float32, float64, int64, int32, int8 and uint8 can be taken"));
 }
 
 py::array plain_array(py::handle value, const std::string& what) {

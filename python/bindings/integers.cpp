@@ -136,8 +136,7 @@ void bind_exports(py::class_<ModelHandle>& model) {
             });
           },
           py::arg("packed_4_bits") = true, py::arg("opset") = py::none(),
-          "The bytes of an ONNX file in QDQ form (docs/exports-onnx.md). Without an opset, of the lowest that holds "
-          "it.")
+          "The bytes of an ONNX file in QDQ form (docs/exports-onnx.md). Without an opset, of the lowest that holds it.")
       .def(
           "to_json",
           [](const ModelHandle& self, const std::optional<std::pair<float, std::int32_t>>& picture_grid) {

@@ -39,10 +39,10 @@ void bind_models(py::module_& module) {
             return OutputHandle{self.graph, self.graph->locked([&](Graph&) { return self.whole->logits.name(); })};
           },
           "[n, classes], the graph's first output.")
-      .def("add_loss", &add_loss, py::arg("label_smoothing") = 0.0, py::arg("class_weights") = std::vector<double>(),
-           "Adds a placeholder for labels, [n] int32, and the mean cross entropy, where a picture counts as much as "
-           "the\n"
-           "weight of its class says: (labels, loss).")
+      .def(
+          "add_loss", &add_loss, py::arg("label_smoothing") = 0.0, py::arg("class_weights") = std::vector<double>(),
+          "Adds a placeholder for labels, [n] int32, and the mean cross entropy, where a picture counts as much as the\n"
+          "weight of its class says: (labels, loss).")
       .def(
           "evaluation",
           [](const ClassifierHandle& self) {

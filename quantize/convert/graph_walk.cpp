@@ -171,9 +171,9 @@ GraphWalk::Value GraphWalk::two_operands(const Node& node) {
     const Shape &x = node.input(i).shape(), &y = node.output().shape();
     const bool stretches_examples = node.as<layers::Mul>() && x.rank() == y.rank() && x.rank() > 1 && x[0] == y[0];
     if (x != y && !stretches_examples)
-      fail(describe(node), " stretches ", node.input(i).name(), " ", x, " to ", y,
-           "; integer models take operands of one shape, a Mul also factors with an axis of 1 for each that is "
-           "stretched");
+      fail(
+          describe(node), " stretches ", node.input(i).name(), " ", x, " to ", y,
+          "; integer models take operands of one shape, a Mul also factors with an axis of 1 for each that is stretched");
     pending.inputs.push_back(input_tensor(node, i));
   }
   if (node.as<layers::Sub>()) pending.inputs[1] = builder_.negated(pending.inputs[1]);

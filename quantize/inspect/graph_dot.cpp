@@ -181,8 +181,7 @@ class Writer {
     text_ =
         "digraph miniqat {\n"
         "  graph [fontname=\"Helvetica\", fontsize=11, labeljust=l, nodesep=0.15, ranksep=0.2];\n"
-        "  node [style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10, color=\"#666666\", height=0.3, "
-        "margin=\"0.08,0.04\"];\n"
+        "  node [style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10, color=\"#666666\", height=0.3, margin=\"0.08,0.04\"];\n"
         "  edge [color=\"#666666\", arrowsize=0.6, fontname=\"Helvetica\", fontsize=8];\n";
     write_scope(root_, "", "  ");
     for (const Node* node : graph_.nodes())
@@ -242,8 +241,7 @@ class Writer {
   void write_legend() {
     if (roles_.empty()) return;
     text_ +=
-        "  \"legend:\" [shape=plain, style=\"\", fontsize=9, label=<<table border=\"0\" cellborder=\"1\" "
-        "cellspacing=\"2\" color=\"#666666\">";
+        "  \"legend:\" [shape=plain, style=\"\", fontsize=9, label=<<table border=\"0\" cellborder=\"1\" cellspacing=\"2\" color=\"#666666\">";
     for (const Role role : roles_)
       text_ += concat("<tr><td bgcolor=\"", look_of(role).fill, "\">", look_of(role).legend, "</td></tr>");
     text_ += "</table>>];\n";

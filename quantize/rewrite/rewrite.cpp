@@ -146,8 +146,7 @@ void RewriteOptions::check() const {
     fail("`bn_fold` late needs `per_channel`: gamma / sigma becomes part of the scale of each channel's weights");
   if (bn_fold == BnFold::kLate && scales == ScaleChoice::kPowerOfTwo)
     fail(
-        "`bn_fold` late makes gamma / sigma part of the scales; with `scales` power-of-two these would be no powers of "
-        "two");
+        "`bn_fold` late makes gamma / sigma part of the scales; with `scales` power-of-two these would be no powers of two");
   check_layer_bits(layer_bits, "bits_config");
   for (const LayerBits& bits : layer_bits) {
     if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
@@ -173,8 +172,7 @@ void require_observing(const Graph& graph, const std::string& source) {
     if (!quantizer || quantizer->is_training || !traits_of(quantizer->range).changes()) continue;
     fail(
         source.empty() ? "" : source + ": ", describe(*node),
-        " was rewritten for evaluation (is_training is false): its range would stay as it is, and there is no way back "
-        "from an evaluation graph; rewrite the graph that it came from");
+        " was rewritten for evaluation (is_training is false): its range would stay as it is, and there is no way back from an evaluation graph; rewrite the graph that it came from");
   }
 }
 

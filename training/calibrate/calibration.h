@@ -43,18 +43,18 @@ struct CalibrateSettings {
   static const auto& table() {
     using S = CalibrateSettings;
     static const std::tuple kTable{
-        Setting("method", &S::method,
-                "ranges of activations: minmax; moving-average, as in training; percentile; mse, the range of least "
-                "squared error, for weights, too"),
+        Setting(
+            "method", &S::method,
+            "ranges of activations: minmax; moving-average, as in training; percentile; mse, the range of least squared error, for weights, too"),
         Setting("percentile", &S::percentile, "with percentile: 99.99 leaves out 0.01% of the values at each end"),
         Setting("batches", &S::batches, "batches of training pictures to look at, of the run's batch size",
                 at_least(1)),
         Setting("seed", &S::seed, "chooses the pictures", not_negative()),
         Setting("equalize", &S::equalize,
                 "first give the channels between two layers the same range of weights (cross-layer equalization)"),
-        Setting("rounding", &S::rounding,
-                "rounding of weights: nearest, to the nearest integer; adaptive, up or down, whichever keeps the "
-                "output of the layer closer"),
+        Setting(
+            "rounding", &S::rounding,
+            "rounding of weights: nearest, to the nearest integer; adaptive, up or down, whichever keeps the output of the layer closer"),
         Setting("bias_correction", &S::bias_correction,
                 "at the end subtract the mean error of each layer's output from its bias")};
     return kTable;

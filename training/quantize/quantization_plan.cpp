@@ -124,9 +124,9 @@ FloatRun float_source(const QuantizationPlan& plan) {
   if (!plan.run.empty()) return read_float_run(plan.run);
   const std::string& model = plan.training.model;
   if (model_hash(model) != plan.model_hash)
-    fail(model,
-         ", or a file of its weights, has changed since the run began; begin anew with another --out, or with "
-         "--overwrite");
+    fail(
+        model,
+        ", or a file of its weights, has changed since the run began; begin anew with another --out, or with --overwrite");
   return read_float_model(plan.training);
 }
 

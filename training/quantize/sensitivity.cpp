@@ -194,8 +194,7 @@ class SensitivityMeasurement {
     if (!request_.rewrite.per_channel && result_.bits.back() <= quantize::kFewBits &&
         why_none_updates(source_.training.graph, 0).empty())
       observer_.warn(
-          "note: measured with one range of weights for all channels of a layer; quantize gives each channel its own "
-          "at 4 bits and fewer where there are batch norms: --per-channel measures that");
+          "note: measured with one range of weights for all channels of a layer; quantize gives each channel its own at 4 bits and fewer where there are batch norms: --per-channel measures that");
     if (!result_.others.empty())
       observer_.warn(concat("note: ", counted(result_.others.size(), "quantizer"), " between layers (",
                             result_.others.front(), result_.others.size() > 1 ? ", ..." : "",

@@ -11,9 +11,8 @@
 namespace miniqat::training {
 
 inline constexpr const char* kFoldingHelp =
-    "batch norms while training: tf (corrections, a second convolution for the statistics); single (one convolution, "
-    "statistics of its quantized output); late (weights quantized without them, scaled when integers are made; needs "
-    "--per-channel)";
+    "batch norms while training: tf (corrections, a second convolution for the statistics); single (one convolution, statistics of its quantized output); "
+    "late (weights quantized without them, scaled when integers are made; needs --per-channel)";
 
 struct RewriteSettings : quantize::RewriteOptions {
   /// The file that layer_bits come from; "" for none.
@@ -28,15 +27,15 @@ inline const auto& settings_of_rewrite() {
   static const std::tuple kTable{
       Setting("weight_bits", &S::weight_bits, "bits of weights, 2..16; integer models hold 2..8"),
       Setting("activation_bits", &S::activation_bits, "bits of activations, 2..16; integer models hold 2..8"),
-      Setting("logits_bits", &S::logits_bits,
-              "bits of the network's output, before --bits-config; default: --ends-bits, else 8 if activation ranges "
-              "are learned, else --activation-bits"),
-      Setting("ends_bits", &S::ends_bits,
-              "bits of the weights of the first and last layers, and of the logits, before --bits-config (what the "
-              "last layer reads keeps --activation-bits); default: as all others"),
-      Setting("sums_bits", &S::sums_bits,
-              "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for "
-              "layers; default: --activation-bits"),
+      Setting(
+          "logits_bits", &S::logits_bits,
+          "bits of the network's output, before --bits-config; default: --ends-bits, else 8 if activation ranges are learned, else --activation-bits"),
+      Setting(
+          "ends_bits", &S::ends_bits,
+          "bits of the weights of the first and last layers, and of the logits, before --bits-config (what the last layer reads keeps --activation-bits); default: as all others"),
+      Setting(
+          "sums_bits", &S::sums_bits,
+          "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for layers; default: --activation-bits"),
       Setting("bits_config", &S::bits_config, "a JSON file of patterns on layer names with bits of their own"),
       Setting(
           "quant_delay", &S::quant_delay,

@@ -32,10 +32,9 @@ void require(bool right, const std::string& text) {
 }  // namespace
 
 const char* help_of_dataset() {
-  static const std::string kHelp = concat(alternatives(datasets::dataset_names()),
-                                          "; or your own files: a folder with a folder of pictures (JPEG, PNG, BMP, "
-                                          "WebP) for each class, or with such folders "
-                                          "in train/ and test/; a folder of IDX or .npy files; a .npz or .csv file");
+  static const std::string kHelp = concat(
+      alternatives(datasets::dataset_names()),
+      "; or your own files: a folder with a folder of pictures (JPEG, PNG, BMP, WebP) for each class, or with such folders in train/ and test/; a folder of IDX or .npy files; a .npz or .csv file");
   return kHelp.c_str();
 }
 
@@ -45,8 +44,7 @@ const char* help_of_augment() {
     for (const datasets::KnownDataset& dataset : datasets::known_datasets())
       if (dataset.mirrors) mirrored.push_back(dataset.name);
     return concat(
-        "none; shift: training pictures shifted by up to 2 pixels, at random; crop-flip: shifted by up to 4 and half "
-        "of them mirrored; auto: crop-flip for ",
+        "none; shift: training pictures shifted by up to 2 pixels, at random; crop-flip: shifted by up to 4 and half of them mirrored; auto: crop-flip for ",
         alternatives(mirrored));
   }();
   return kHelp.c_str();

@@ -116,24 +116,24 @@ inline const auto& settings_of_data() {
               "of a model file with several outputs, the name of the one that has the logits; default: the first"),
       Setting("dataset", &S::dataset, help_of_dataset()),
       Setting("data_dir", &S::data_dir, kDataDirHelp),
-      Setting("image_size", &S::image_size,
-              "own files: HxW, or one number for both; pictures are scaled until they cover this size, and their "
-              "middle is cut out. Without it they must have one size"),
+      Setting(
+          "image_size", &S::image_size,
+          "own files: HxW, or one number for both; pictures are scaled until they cover this size, and their middle is cut out. Without it they must have one size"),
       Setting("colour", &S::colour, "own files: grey, rgb, or auto: grey if all pictures are"),
       Setting("mean", &S::mean, "own files: a pixel is (byte / 255 - mean) / std; rounded to a whole byte"),
       Setting("std", &S::deviation, "own files: see --mean"),
-      Setting("skip_broken", &S::skip_broken,
-              "own files: leave out pictures that cannot be read, instead of ending with an error that names them; "
-              "skipped_files.json in the run directory lists them"),
+      Setting(
+          "skip_broken", &S::skip_broken,
+          "own files: leave out pictures that cannot be read, instead of ending with an error that names them; skipped_files.json in the run directory lists them"),
       Setting("augment", &S::augment, help_of_augment()),
-      Setting("validation", &S::validation,
-              "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; "
-              "0: on the test pictures",
-              not_negative()),
+      Setting(
+          "validation", &S::validation,
+          "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; 0: on the test pictures",
+          not_negative()),
       Setting(
           "validation_method", &S::validation_method,
-          "which pictures --validation holds out: class: of each class its share, by a draw that depends on the "
-          "pictures alone; stride: every so many, whatever their class, as runs of versions without this flag have it"),
+          "which pictures --validation holds out: class: of each class its share, by a draw that depends on the pictures alone; "
+          "stride: every so many, whatever their class, as runs of versions without this flag have it"),
       Setting("float", &S::float_only, "no quantization")};
   return kTable;
 }
@@ -145,9 +145,9 @@ inline const auto& settings_of_steps() {
       Setting("steps", &S::steps, "length of the run in steps instead of epochs; 0: epochs count",
               within(0, kMostSteps)),
       Setting("batch_size", &S::batch_size, "pictures a step", within(1, 65536)),
-      Setting("shards", &S::shards,
-              "a power of two: compute each batch in so many equal slices, each by itself (its own batch statistics), "
-              "as many at once as --threads allows; the numbers do not depend on --threads then"),
+      Setting(
+          "shards", &S::shards,
+          "a power of two: compute each batch in so many equal slices, each by itself (its own batch statistics), as many at once as --threads allows; the numbers do not depend on --threads then"),
       Setting("threads_per_shard", &S::threads_per_shard,
               "with --shards: threads that compute a slice; another number may change the last bits", within(1, 1024)),
       Setting("no_shuffle", &S::no_shuffle, "take the training set in its own order")};
@@ -159,11 +159,11 @@ inline const auto& settings_of_optimization() {
   static const std::tuple kTable{
       Setting("optimizer", &S::optimizer, help_of_optimizer()),
       Setting("learning_rate", &S::learning_rate, help_of_learning_rate()),
-      Setting("scale_learning_rate", &S::scale_learning_rate,
-              "the batch size for which --learning-rate was chosen: the rate is multiplied by --batch-size over this "
-              "number, whatever --shards is. A greater rate is reached from the given one, in --warmup-steps or else 5 "
-              "epochs (Goyal et al. 2017; for sgd). 0: nothing scales the rate",
-              within(0, 65536)),
+      Setting(
+          "scale_learning_rate", &S::scale_learning_rate,
+          "the batch size for which --learning-rate was chosen: the rate is multiplied by --batch-size over this number, whatever --shards is. "
+          "A greater rate is reached from the given one, in --warmup-steps or else 5 epochs (Goyal et al. 2017; for sgd). 0: nothing scales the rate",
+          within(0, 65536)),
       Setting("momentum", &S::momentum, "of sgd, in [0, 1)"),
       Setting("nesterov", &S::nesterov, "Nesterov momentum"),
       Setting("weight_decay", &S::weight_decay, "L2 decay of weights, not of biases"),
@@ -173,23 +173,24 @@ inline const auto& settings_of_optimization() {
       Setting("label_smoothing", &S::label_smoothing,
               "share of each label that is spread evenly over all classes, in [0, 1); affects the training loss only",
               Limits{0, std::nextafter(1.0, 0.0), "must be in [0, 1)"}),
-      Setting("class_weights", &S::class_weights,
-              "balanced: the training loss of a picture is multiplied so that each class counts alike, however many "
-              "pictures it has; or a JSON file, {\"class\": weight, ...}. Choices then follow the balanced accuracy"),
-      Setting("dampening", &S::dampening,
-              "pulls quantized weights towards the integers that they are rounded to, against oscillation: the "
-              "coefficient at the end of the run, to which it grows on a cosine; 0: off",
-              at_least(0)),
+      Setting(
+          "class_weights", &S::class_weights,
+          "balanced: the training loss of a picture is multiplied so that each class counts alike, however many pictures it has; or a JSON file, {\"class\": weight, ...}. "
+          "Choices then follow the balanced accuracy"),
+      Setting(
+          "dampening", &S::dampening,
+          "pulls quantized weights towards the integers that they are rounded to, against oscillation: the coefficient at the end of the run, to which it grows on a cosine; 0: off",
+          at_least(0)),
       Setting("schedule", &S::schedule, "constant, step, exponential or cosine (to 0 at the end)"),
       Setting("warmup_steps", &S::warmup_steps, "steps in which the rate rises to its base", at_most(kMostSteps)),
       Setting("schedule_every", &S::schedule_every,
               "step, exponential: steps in which the rate changes by --schedule-factor"),
       Setting("schedule_factor", &S::schedule_factor, "step, exponential: the factor by which the rate changes"),
-      Setting("reestimate", &S::reestimate,
-              "after the last step, estimate the batch norms' moving statistics again from this number of batches of "
-              "training pictures; 0: keep the moving averages; default: 50 for weights of 4 bits and fewer with ranges "
-              "per channel, else 0",
-              not_negative())};
+      Setting(
+          "reestimate", &S::reestimate,
+          "after the last step, estimate the batch norms' moving statistics again from this number of batches of training pictures; 0: keep the moving averages; "
+          "default: 50 for weights of 4 bits and fewer with ranges per channel, else 0",
+          not_negative())};
   return kTable;
 }
 
@@ -201,9 +202,9 @@ inline const auto& settings_of_run() {
       Setting("seed", &S::seed, "of initial weights, shuffling, augmentation and dropout", within(0, kMostSteps)),
       Setting("threads", &S::threads, kThreadsHelp, within(0, 1024)),
       Setting("log_every", &S::log_every, "steps between two lines of metrics.jsonl", at_least(1)),
-      Setting("save_every", &S::save_every,
-              "steps (500) or seconds (60s) between two checkpoints; each epoch also ends with one. A killed run loses "
-              "at most this much")};
+      Setting(
+          "save_every", &S::save_every,
+          "steps (500) or seconds (60s) between two checkpoints; each epoch also ends with one. A killed run loses at most this much")};
   return kTable;
 }
 

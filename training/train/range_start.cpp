@@ -132,11 +132,12 @@ void RangeStart::start_quantizers() {
   calibrate(starting);
   const NamedTensors statistics = batch_statistics();
   if (!statistics.empty()) calibrate(activations_among(starting), statistics);
-  observer_.say(concat(counted(static_cast<std::int64_t>(starting.size()), "learned range"), " start",
-                       starting.size() == 1 ? "s" : "", " at least squares, after step ", task_.session.step(),
-                       statistics.empty() ? ""
-                                          : "; those of activations with the batches' own statistics, as the moving "
-                                            "ones of batch norms are far off"));
+  observer_.say(concat(
+      counted(static_cast<std::int64_t>(starting.size()), "learned range"), " start", starting.size() == 1 ? "s" : "",
+      " at least squares, after step ", task_.session.step(),
+      statistics.empty()
+          ? ""
+          : "; those of activations with the batches' own statistics, as the moving ones of batch norms are far off"));
 }
 
 void RangeStart::widen_empty_ranges() {

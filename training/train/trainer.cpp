@@ -126,8 +126,7 @@ class Trainer {
   void advise_channels() {
     if (task_.quantization.per_channel || extras_.resume || !task_.has_few_bits_behind_batch_norms()) return;
     observer_.say(
-        "note: weights of 4 bits and fewer in a network with batch norms: --per-channel, a range for each channel, "
-        "often gains much accuracy");
+        "note: weights of 4 bits and fewer in a network with batch norms: --per-channel, a range for each channel, often gains much accuracy");
   }
 
   /// Labels that begin with 1, say.
