@@ -19,6 +19,7 @@
 #include "core/graph/source_ops.h"
 #include "core/text/counted.h"
 #include "core/text/error.h"
+#include "core/text/quote.h"
 #include "quantize/inspect/graph_diff.h"
 #include "quantize/inspect/graph_dot.h"
 #include "quantize/inspect/quantizer_text.h"
@@ -141,6 +142,8 @@ void inspect(const InspectArguments& arguments) {
     std::printf("%s", quantize::graph_to_dot(graph).c_str());
   } else {
     write_file_atomically(arguments.dot, quantize::graph_to_dot(graph));
+    std::printf("%s: %s, for Graphviz\n", printable(arguments.dot).c_str(),
+                counted(graph.nodes().size(), "node").c_str());
   }
 }
 
@@ -151,9 +154,9 @@ void add_inspect(CommandLine& program) {
       "inspect", "Show a graph: nodes, parameters, multiply-adds, quantizers; or the changes of a rewrite");
   const auto arguments = std::make_shared<InspectArguments>();
   command
-      .option("GRAPH", arguments->graphs,
-              "graph JSON, an ONNX model, or a run directory for its training graph and the range, scale and zero "
-              "point of each quantizer; two graphs, before and after, with --diff")
+      .option(
+          "GRAPH", arguments->graphs,
+          "graph JSON, an ONNX model, or a run directory for its training graph and the range, scale and zero point of each quantizer; two graphs, before and after, with --diff")
       .required()
       .takes(1, 2)
       .value_name("")

@@ -13,6 +13,8 @@
 #include "cli/flags/command_line.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "training/settings/usage_error.h"
 
@@ -71,10 +73,15 @@ void write_graphs(const ModelsArguments& arguments) {
   if (std::isnan(arguments.width)) throw UsageError("--width must be a number");
   const models::Model& model = as_usage([&]() -> const models::Model& { return models::find_model(arguments.model); });
   const Graph graph = as_usage([&] { return build(model, arguments); });
-  if (arguments.out.empty())
+  if (arguments.out.empty()) {
     std::printf("%s", graph_to_json(graph).c_str());
-  else
-    write_graph(arguments.out, graph);
+    return;
+  }
+  write_graph(arguments.out, graph);
+  std::printf("%s: %s, %s, %s; images %s\n", printable(arguments.out).c_str(), std::string(model.name).c_str(),
+              counted(graph.nodes().size(), "node").c_str(),
+              counted(models::size_of(graph, arguments.batch_size).parameters, "parameter").c_str(),
+              graph.at("images").output_specs()[0].shape.str().c_str());
 }
 
 }  // namespace
@@ -86,9 +93,9 @@ void add_models(CommandLine& program) {
   command.option("--out", arguments->out, "the file to write; default: printed").needs(model);
   command.option("--batch-size", arguments->batch_size, "pictures a batch").in_range(1, 65536).needs(model);
   command
-      .option("--image-size", arguments->image_size,
-              "height and width of the pictures; default: the published ones. At most 64: MobileNets begin with "
-              "stride 1, not 2")
+      .option(
+          "--image-size", arguments->image_size,
+          "height and width of the pictures; default: the published ones. At most 64: MobileNets begin with stride 1, not 2")
       .in_range(1, 4096)
       .needs(model);
   command.option("--classes", arguments->classes, "classes to tell apart; default: as published")

@@ -12,6 +12,7 @@
 #include "cli/with_flags.h"
 #include "core/graph/graph_json.h"
 #include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "training/run/run_source.h"
 #include "training/settings/rewrite_settings.h"
 
@@ -52,7 +53,13 @@ void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, 
     return;
   }
   std::fprintf(stderr, "%s", with_flags(report.notes()).c_str());
-  if (arguments.out.empty()) std::printf("%s", graph_to_json(graph).c_str());
+  if (arguments.out.empty()) {
+    std::printf("%s", graph_to_json(graph).c_str());
+    return;
+  }
+  const quantize::Quantization found = quantize::quantization_of(graph);
+  std::printf("%s: %s (%s)\n", printable(arguments.out).c_str(), counted(found.quantizers, "quantizer").c_str(),
+              found.label().c_str());
 }
 
 }  // namespace

@@ -79,6 +79,14 @@ TEST_F(RewriteTest, AGraphMayReplaceItsOwnFileOrGoToStdout) {
             (Shape{3, 28, 28, 1}));
 }
 
+TEST_F(RewriteTest, AFileThatWasWrittenIsNamed) {
+  EXPECT_EQ(expect_success(program("models --model lenet5 --batch-size 2 --out lenet5.json")).out,
+            "lenet5.json: lenet5, 28 nodes, 61706 parameters; images [2,28,28,1]\n");
+  EXPECT_EQ(expect_success(program("rewrite --graph lenet5.json --weight-bits 4 --out train.json")).out,
+            "train.json: 10 quantizers (W4A8)\n");
+  EXPECT_EQ(expect_success(program("inspect lenet5.json --dot net.dot")).out, "net.dot: 28 nodes, for Graphviz\n");
+}
+
 TEST_F(RewriteTest, TheReportTellsEveryLayerAndEdge) {
   write_lenet5("lenet5.json");
   const Outcome outcome = expect_success(program("rewrite --graph lenet5.json --report --out train.json"));
