@@ -14,7 +14,6 @@
 #include <new>
 
 #include "bench/guarded_array.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 

@@ -11,7 +11,6 @@
 #include "bench/guarded_array.h"
 #include "bench/operation.h"
 #include "core/tensors/random.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "quantize/reference/fake_quant.h"

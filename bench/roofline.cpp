@@ -8,7 +8,6 @@
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"
 #include "core/tensors/tensor.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/threads/parallel.h"

@@ -8,7 +8,7 @@
 #include "bench/measure/quietness.h"
 #include "bench/measure/this_machine.h"
 #include "bench/operation.h"
-#include "core/engine/profile_report.h"
+#include "core/engine/profile.h"
 
 namespace miniqat::bench {
 

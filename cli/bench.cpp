@@ -14,7 +14,6 @@
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
 #include "core/files/files.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

@@ -9,7 +9,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/skip_broken.h"
-#include "core/engine/profile_report.h"
+#include "core/engine/profile.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"

@@ -18,7 +18,7 @@
 #include "cli/graph_file.h"
 #include "core/files/files.h"
 #include "core/tensors/random.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "exporters/c/source.h"

@@ -17,7 +17,6 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "quantize/inspect/graph_diff.h"

@@ -7,7 +7,7 @@
 
 #include "core/files/files.h"
 #include "core/text/error.h"
-#include "core/text/shell_quote.h"
+#include "core/text/quote.h"
 #include "training/listing/run_list.h"
 #include "training/run/run_directory.h"
 

@@ -20,7 +20,7 @@
 #include "core/kernels/instruction_set.h"
 #include "core/memory/guarded_memory.h"
 #include "core/team/team.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/decode_progress.h"

@@ -8,7 +8,7 @@
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/skip_broken.h"
 #include "core/files/files.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "training/report/page.h"
 #include "training/settings/data_dir_help.h"

@@ -11,8 +11,7 @@
 #include "cli/graph_file.h"
 #include "cli/with_flags.h"
 #include "core/graph/graph_json.h"
-#include "core/text/counted.h"
-#include "core/text/quote.h"
+#include "core/text/error.h"
 #include "training/run/run_source.h"
 #include "training/settings/rewrite_settings.h"
 

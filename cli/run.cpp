@@ -20,7 +20,7 @@
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "core/threads/parallel.h"

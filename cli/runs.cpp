@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/display/text_table.h"
 #include "cli/flags/command_line.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

@@ -16,7 +16,6 @@
 #include "cli/model_start.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
-#include "core/text/shell_quote.h"
 #include "training/quantize/sensitivity_files.h"
 #include "training/settings/data_dir_help.h"
 #include "training/settings/threads_help.h"

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/dataset.h"

@@ -8,7 +8,6 @@
 
 #include "cli/display/terminal_width.h"
 #include "cli/display/wrapped_text.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

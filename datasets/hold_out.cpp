@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/tensors/random.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

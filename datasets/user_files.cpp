@@ -11,7 +11,6 @@
 
 #include "core/files/files.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

@@ -17,8 +17,6 @@
 
 #include "core/kernels/instruction_set.h"
 #include "core/tensors/random.h"
-#include "core/text/concat.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "distributed/mpi_communicator.h"
 

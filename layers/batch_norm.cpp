@@ -7,7 +7,7 @@
 #include "core/graph/graph.h"
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
-#include "core/tensors/float_range.h"
+#include "core/tensors/dtype.h"
 #include "core/text/error.h"
 #include "layers/chain/chain_batch_norm.h"
 #include "layers/chain/chain_fusion.h"

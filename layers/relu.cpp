@@ -1,6 +1,6 @@
 #include "layers/relu.h"
 
-#include "core/tensors/float_range.h"
+#include "core/tensors/dtype.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/reference/relu.h"
 #include "layers/unary_op.h"

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "core/text/error.h"
-#include "core/text/exact.h"
 
 namespace miniqat::optim {
 

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/text/error.h"
-#include "core/text/exact.h"
 #include "core/text/suggest.h"
 
 namespace miniqat::optim {

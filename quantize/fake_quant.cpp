@@ -10,7 +10,6 @@
 #include "core/graph/source_ops.h"
 #include "core/kernels/scratch.h"
 #include "core/text/error.h"
-#include "core/text/exact.h"
 #include "layers/chain/chain_fusion.h"
 #include "quantize/fake_quant_in_chain.h"
 #include "quantize/kernels/fake_quant_kernels.h"

@@ -1,7 +1,7 @@
 #include "quantize/fake_quant_in_chain.h"
 
 #include "core/graph/op.h"
-#include "core/tensors/float_range.h"
+#include "core/tensors/dtype.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/range_training.h"
 

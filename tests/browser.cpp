@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/files/files.h"
-#include "core/text/base64.h"
 #include "core/text/error.h"
+#include "core/text/page.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "tests/cli/program.h"
 #include "tests/house_files.h"
 #include "tests/temp_dir.h"

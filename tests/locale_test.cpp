@@ -11,11 +11,11 @@
 #include <map>
 #include <sstream>
 
-#include "core/engine/profile_report.h"
+#include "core/engine/profile.h"
 #include "core/files/files.h"
 #include "core/graph/graph_json.h"
 #include "core/text/classic.h"
-#include "core/text/exact.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "datasets/arrays/csv.h"

@@ -7,7 +7,7 @@
 #include <locale>
 
 #include "core/text/classic.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 
 namespace miniqat::training {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "core/graph/graph_json.h"
 #include "core/graph/reach.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
@@ -268,9 +267,7 @@ void require_fit(const Classifier& classifier, const datasets::Dataset& dataset,
 Classifier without_loss(const Classifier& training) {
   Classifier copy{.graph = training.graph.clone(), .images = {}, .logits = {}};
   Graph& graph = copy.graph;
-  const auto unread = [&](const Node& node) {
-    return node.uses().empty() && std::ranges::count(graph.outputs(), node.output()) == 0;
-  };
+  const auto unread = [&](const Node& node) { return node.uses().empty() && !graph.is_output(node.output()); };
   std::vector<Node*> losses;
   for (Node* node : graph.nodes())
     if (node->as<layers::SoftmaxCrossEntropy>() != nullptr && unread(*node)) losses.push_back(node);

@@ -6,7 +6,6 @@
 
 #include "bench/measure/this_machine.h"
 #include "core/files/files.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"

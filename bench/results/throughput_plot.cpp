@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstdio>
 
-#include "core/text/counted.h"
 #include "core/text/error.h"
 
 namespace miniqat::bench {

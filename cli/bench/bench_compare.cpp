@@ -7,7 +7,6 @@
 #include "bench/results/result_file.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/display/text_table.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

@@ -16,7 +16,6 @@
 #include "cli/bench/bench_modes.h"
 #include "cli/flags/flag_checks.h"
 #include "core/files/files.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

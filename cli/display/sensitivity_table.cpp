@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cli/display/text_table.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "training/percent.h"
 

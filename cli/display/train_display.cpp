@@ -6,7 +6,7 @@
 #include "cli/display/train_progress.h"
 #include "cli/interrupt.h"
 #include "cli/with_flags.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "models/models.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

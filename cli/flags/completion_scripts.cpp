@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/concat.h"
-#include "core/text/shell_quote.h"
+#include "core/text/error.h"
+#include "core/text/quote.h"
 #include "core/text/suggest.h"
 
 namespace miniqat::cli {

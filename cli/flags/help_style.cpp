@@ -6,7 +6,7 @@
 
 #include "cli/display/terminal_width.h"
 #include "cli/display/wrapped_text.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 
 namespace miniqat::cli {

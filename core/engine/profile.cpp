@@ -1,6 +1,15 @@
 #include "core/engine/profile.h"
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <numeric>
+#include <vector>
+
+#include "core/text/classic.h"
+#include "core/text/error.h"
+#include "core/text/json.h"
 
 namespace miniqat {
 namespace {
@@ -72,6 +81,246 @@ std::array<Profile::Duration, kProfilePhases> Profile::phases() const {
   }
   sums[static_cast<std::size_t>(ProfilePhase::kOther)] += rest;
   return sums;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr auto kForwardColumn = static_cast<std::size_t>(ProfilePhase::kForward);
+constexpr auto kBackwardColumn = static_cast<std::size_t>(ProfilePhase::kBackward);
+
+double milliseconds(Profile::Duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+
+/// Empty for nothing, so that tables show where time goes and not where it doesn't.
+std::string cell(Profile::Duration time, std::int64_t steps) {
+  if (time == Profile::Duration{}) return "";
+  char text[32];
+  classic_snprintf(text, sizeof text, "%.3f", milliseconds(time) / static_cast<double>(steps));
+  return text;
+}
+
+double share(Profile::Duration time, const Profile& profile) {
+  return 100 * milliseconds(time) / std::max(milliseconds(profile.total()), 1e-9);
+}
+
+/// A line of a table.
+struct Row : Profile::Part {
+  /// The least time of its parts that have any work, and the time that these take.
+  double least_ms = 0, worked_ms = 0;
+
+  PartWork all_work() const {
+    PartWork sum;
+    for (const PartWork& one : work) sum += one;
+    return sum;
+  }
+};
+
+Row row_of(const Profile::Part& part, const MachineRates& rates) {
+  Row row{part};
+  for (std::size_t phase = 0; phase < kProfilePhases; ++phase) {
+    const PartWork& work = part.work[phase];
+    if (work.bytes == 0) continue;
+    row.least_ms +=
+        1e3 * std::max(2 * work.multiply_adds / rates.operations_per_second, work.bytes / rates.bytes_per_second);
+    row.worked_ms += milliseconds(part.time[phase]);
+  }
+  return row;
+}
+
+void add(Row& sum, const Row& row) {
+  sum.calls += row.calls;
+  sum.least_ms += row.least_ms;
+  sum.worked_ms += row.worked_ms;
+  for (std::size_t phase = 0; phase < kProfilePhases; ++phase) {
+    sum.time[phase] += row.time[phase];
+    sum.work[phase] += row.work[phase];
+  }
+}
+
+/// The rows that take 99.5% of the time, or the first 25 of them, by time; the others are summed up in one.
+std::vector<Row> largest(std::vector<Row> rows) {
+  constexpr std::size_t kMost = 25;
+  std::erase_if(rows, [](const Row& row) { return row.calls == 0; });
+  std::ranges::stable_sort(rows, std::greater<>(), [](const Row& row) { return row.total(); });
+  Profile::Duration all{}, shown{};
+  for (const Row& row : rows) all += row.total();
+  std::size_t count = 0;
+  for (; count < std::min(kMost, rows.size()) && shown <= all * 995 / 1000; ++count) shown += rows[count].total();
+  if (rows.size() - count < 2) return rows;
+  Row rest{{.name = concat("... ", rows.size() - count, " more"), .type = ""}};
+  for (std::size_t i = count; i < rows.size(); ++i) add(rest, rows[i]);
+  rows.resize(count);
+  rows.push_back(rest);
+  return rows;
+}
+
+/// Work a step and the share of what the machine allows; empty where nothing is counted.
+std::string work_cells(const Row& row, std::int64_t steps) {
+  const PartWork work = row.all_work();
+  char products[32] = "", cells[96];
+  const double each = static_cast<double>(steps);
+  if (work.multiply_adds > 0) classic_snprintf(products, sizeof products, "%.3f", 2e-9 * work.multiply_adds / each);
+  if (work.bytes == 0) return "";
+  classic_snprintf(cells, sizeof cells, "  %8s  %8.2f  %11.2f", products, 1e-6 * work.bytes / each,
+                   row.least_ms / std::max(row.worked_ms, 1e-9));
+  return cells;
+}
+
+/// Rows under their heads; where they are types themselves with the calls in place of the types. (A node's calls would
+/// say nothing: they are one forward and one backward.)
+std::string table(std::vector<Row> rows, const Profile& profile, std::string head, bool of_types) {
+  rows = largest(std::move(rows));
+  std::size_t width = head.size();
+  std::size_t type_width = 2;
+  for (const Row& row : rows) {
+    width = std::max(width, row.name.size());
+    type_width = std::max(type_width, row.type.size());
+  }
+  const auto start = [&](std::string name, std::string type) {
+    name.resize(width, ' ');
+    type.resize(type_width, ' ');
+    return of_types ? name : name + "  " + type;
+  };
+  char cells[160];
+  classic_snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %6s%s  %8s  %8s  %11s\n", "forward ms", "backward ms",
+                   "other ms", "share", of_types ? "  calls a step" : "", "GFLOP", "MB", "of possible");
+  std::string text = start(std::move(head), "op") + cells;
+  for (const Row& row : rows) {
+    const Profile::Duration other = row.total() - row.time[kForwardColumn] - row.time[kBackwardColumn];
+    classic_snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %5.1f%%",
+                     cell(row.time[kForwardColumn], profile.steps()).c_str(),
+                     cell(row.time[kBackwardColumn], profile.steps()).c_str(), cell(other, profile.steps()).c_str(),
+                     share(row.total(), profile));
+    text += start(row.name, row.type) + cells;
+    if (of_types) {
+      classic_snprintf(cells, sizeof cells, "  %12.4g",
+                       static_cast<double>(row.calls) / static_cast<double>(profile.steps()));
+      text += cells;
+    }
+    text += work_cells(row, profile.steps()) + "\n";
+  }
+  return text;
+}
+
+std::vector<Row> by_type(const std::vector<Row>& nodes) {
+  std::map<std::string, Row> sums;
+  for (const Row& node : nodes) {
+    Row& sum = sums[node.type];
+    sum.name = node.type;
+    add(sum, node);
+  }
+  std::vector<Row> rows;
+  rows.reserve(sums.size());
+  for (const auto& [type, sum] : sums) rows.push_back(sum);
+  return rows;
+}
+
+/// What "of possible" means, and the whole step by it.
+std::string possible_text(const std::vector<Row>& rows, const Profile& profile, const MachineRates& rates) {
+  Row all;
+  for (const Row& row : rows) add(all, row);
+  char text[320];
+  classic_snprintf(
+      text, sizeof text,
+      "of possible: the least time over the time. It takes at least its products (GFLOP) at the %.0f GFLOP/s of "
+      "a large\nmatrix product, and its tensors (MB, each read and written once) at the %.1f GB/s of a copy, on "
+      "%s.\nAll together at least %.3f ms a step: %.2f\n",
+      1e-9 * rates.operations_per_second, 1e-9 * rates.bytes_per_second, counted(rates.threads, "thread").c_str(),
+      all.least_ms / static_cast<double>(profile.steps()),
+      all.least_ms / std::max(milliseconds(profile.total()), 1e-9));
+  return text;
+}
+
+std::string phase_table(const Profile& profile) {
+  std::string text = "phase            ms   share\n";
+  const auto phases = profile.phases();
+  for (std::size_t phase = 0; phase < kProfilePhases; ++phase) {
+    char line[96];
+    classic_snprintf(line, sizeof line, "%-12s %8.3f  %5.1f%%\n",
+                     std::string(name_of(static_cast<ProfilePhase>(phase))).c_str(),
+                     milliseconds(phases[phase]) / static_cast<double>(profile.steps()), share(phases[phase], profile));
+    text += line;
+  }
+  return text;
+}
+
+Json event(const std::string& name, std::string_view category, Profile::Time origin, Profile::Time begin,
+           Profile::Time end) {
+  const auto microseconds = [](Profile::Duration duration) {
+    return std::chrono::duration<double, std::micro>(duration).count();
+  };
+  return {{"name", name},
+          {"cat", category},
+          {"ph", "X"},
+          {"ts", microseconds(begin - origin)},
+          {"dur", microseconds(end - begin)},
+          {"pid", 1},
+          {"tid", 1}};
+}
+
+Json parts_json(const Profile& profile, const MachineRates& rates) {
+  Json json = Json::array();
+  const double steps = static_cast<double>(std::max<std::int64_t>(profile.steps(), 1));
+  for (const Profile::Part& part : profile.parts()) {
+    Json phases;
+    for (std::size_t phase = 0; phase < kProfilePhases; ++phase)
+      if (part.time[phase] != Profile::Duration{})
+        phases[std::string(name_of(static_cast<ProfilePhase>(phase)))] = {
+            {"ms", milliseconds(part.time[phase]) / steps},
+            {"gflop", 2e-9 * part.work[phase].multiply_adds / steps},
+            {"mb", 1e-6 * part.work[phase].bytes / steps}};
+    json.push_back({{"node", part.name},
+                    {"op", part.type},
+                    {"phases", phases},
+                    {"least_ms", row_of(part, rates).least_ms / steps}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string profile_table(const Profile& profile, const MachineRates& rates) {
+  if (profile.steps() == 0) return "profile: no step was made\n";
+  char head[160];
+  classic_snprintf(head, sizeof head, "profile: %.3f ms a step, mean of %lld step%s%s\n\n",
+                   milliseconds(profile.total()) / static_cast<double>(profile.steps()),
+                   static_cast<long long>(profile.steps()), profile.steps() == 1 ? "" : "s",
+                   std::ssize(profile.kept()) > Profile::kWarmUpSteps
+                       ? concat(" (all but the first ", Profile::kWarmUpSteps, ")").c_str()
+                       : " (the first ones, slower than those to follow)");
+  std::vector<Row> rows;
+  for (const Profile::Part& part : profile.parts()) rows.push_back(row_of(part, rates));
+  return head + table(rows, profile, "node", false) + "\n" + table(by_type(rows), profile, "op", true) + "\n" +
+         phase_table(profile) + "\n" + possible_text(rows, profile, rates);
+}
+
+std::string profile_trace(const Profile& profile, const MachineRates& rates) {
+  // An event a line: small, and fit for grep.
+  std::string lines;
+  const auto add = [&lines](const Json& json) { lines += (lines.empty() ? "" : ",\n") + json.dump(); };
+  const auto& steps = profile.kept();
+  Profile::Time origin{};
+  if (!steps.empty()) {
+    origin = steps.front().begin;
+    if (!steps.front().events.empty()) origin = std::min(origin, steps.front().events.front().begin);
+  }
+  for (const Profile::Step& step : steps) {
+    add(event(concat("step ", step.number), "step", origin, step.begin, step.end));
+    for (const Profile::Event& part : step.events) {
+      const Profile::Part& row = profile.parts()[part.part];
+      Json json = event(row.name, name_of(part.phase), origin, part.begin, part.end);
+      json["args"] = {{"op", row.type}};
+      add(json);
+    }
+  }
+  const Json measured = {{"threads", rates.threads},
+                         {"operations_per_second", rates.operations_per_second},
+                         {"bytes_per_second", rates.bytes_per_second},
+                         {"steps", profile.steps()},
+                         {"step_ms", milliseconds(profile.total()) / std::max<double>(1, profile.steps())}};
+  return concat("{\"displayTimeUnit\": \"ms\", \"rates\": ", measured.dump(),
+                ",\n\"parts\": ", parts_json(profile, rates).dump(), ",\n\"traceEvents\": [\n", lines, "\n]}\n");
 }
 
 }  // namespace miniqat

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "core/graph/node_order.h"
 #include "core/tensors/tensor.h"
 
 namespace miniqat {
@@ -50,6 +50,48 @@ struct Shortcut {
   Use use;
   /// The tensor that the use takes instead: an earlier one of the same shape.
   Output taken;
+};
+
+/// The place of a node in a NodeOrder. A part of the node.
+struct NodePlace {
+  Node* before = nullptr;
+  Node* after = nullptr;
+  /// Grows along the order.
+  std::int64_t label = 0;
+};
+
+/// An order of a graph's nodes in which producers come before consumers. It answers whether an edge can close a cycle
+/// without a walk through the graph: an edge that points forward cannot.
+///
+/// Nodes are linked, and labelled so that a comparison looks at two numbers. A node that finds no free label between
+/// its neighbours has those around it spread out, in the smallest stretch of labels that is sparse enough: O(log n)
+/// amortized for each insertion (Bender, Cole, Demaine, Farach-Colton and Zito 2002, "Two simplified algorithms for
+/// maintaining order in a list").
+class NodeOrder {
+ public:
+  NodeOrder() = default;
+  NodeOrder(NodeOrder&& other) noexcept : first_(std::exchange(other.first_, nullptr)) {}
+  NodeOrder& operator=(NodeOrder&& other) noexcept {
+    first_ = std::exchange(other.first_, nullptr);
+    return *this;
+  }
+
+  /// Behind the last of its inputs, or first of all when it has none: in front of whatever reads its inputs, which may
+  /// have to read it instead. `last_input` may be null.
+  void insert(Node& node, Node* last_input);
+  void erase(Node& node);
+  static bool is_before(const Node& a, const Node& b);
+
+  /// Brings `producer` before `consumer`. False, and nothing happens, when there is a path from `consumer` to
+  /// `producer`. Walks through the nodes between the two (Pearce and Kelly 2006).
+  bool bring_before(Node& producer, Node& consumer);
+
+ private:
+  friend class GraphRollback;
+  void insert_after(Node& node, Node& place);
+  void make_room_after(Node& place);
+
+  Node* first_ = nullptr;
 };
 
 /// An op in a graph. Only the graph's mutators change it.
@@ -134,6 +176,9 @@ class Graph {
 
   /// The tensors that the graph is about (logits, say), as in JSON's "outputs".
   const std::vector<Output>& outputs() const { return outputs_; }
+  bool is_output(Output output) const;
+  /// Whether the graph is about any of the node's outputs.
+  bool is_output(const Node& node) const;
   void set_outputs(std::vector<Output> outputs);
 
   /// Re-infers every shape and checks names, edges, consumers and acyclicity. Throws Error at the first thing wrong.
@@ -168,6 +213,49 @@ class Graph {
   std::uint64_t revision_ = 0;
   /// Takes what is erased while there is one.
   GraphRollback* rollback_ = nullptr;
+};
+
+/// Undoes everything that happens to a graph while it lives, unless commit() is called: so that a rewrite of many steps
+/// either succeeds or leaves the graph as it was. Nodes keep their addresses, erased ones included, consumers their
+/// order, and the revision is the old one again, so that plans made before still fit. Takes time in proportion to the
+/// size of the graph, but copies no op.
+///
+/// One at a time for a graph, which must not be moved meanwhile.
+class GraphRollback {
+ public:
+  explicit GraphRollback(Graph& graph);
+  ~GraphRollback();
+  GraphRollback(const GraphRollback&) = delete;
+  GraphRollback& operator=(const GraphRollback&) = delete;
+
+  /// What has happened stays. Erased nodes are gone from here on.
+  void commit();
+
+ private:
+  friend class Graph;
+  void keep(std::unique_ptr<Node> erased) { erased_.push_back(std::move(erased)); }
+  void restore() noexcept;
+
+  /// What may change of a node.
+  struct Former {
+    Node* node;
+    std::shared_ptr<const Op> op;
+    std::vector<Output> inputs;
+    std::vector<std::vector<Use>> uses;
+    NodePlace place;
+    std::size_t slot;
+  };
+
+  /// Null once it is over.
+  Graph* graph_;
+  std::vector<Former> nodes_;
+  std::size_t slots_;
+  Node* first_;
+  Graph::ByName<int> next_number_;
+  std::vector<Output> outputs_;
+  std::uint64_t revision_;
+
+  std::vector<std::unique_ptr<Node>> erased_;
 };
 
 /// "a/b" of "a/b/c", "" of "c": the scope a node's name lives in.

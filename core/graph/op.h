@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/graph/attributes.h"
-#include "core/graph/backend.h"
 #include "core/graph/op_queries.h"
 #include "core/tensors/shard_statistic.h"
 #include "core/tensors/tensor.h"

@@ -17,6 +17,10 @@ class Node;
 class Op;
 struct Phase;
 
+/// How a session computes: kFast is float32 with oneDNN and vectorised loops; kReference is the naive loops of
+/// layers/reference, in float32 or float64, which are the specification of every op.
+enum class Backend { kFast, kReference };
+
 /// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
 struct OpState {
   std::string name;

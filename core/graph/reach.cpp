@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/graph/op_interfaces.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 
 namespace miniqat {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string_view>
 
 namespace miniqat {
@@ -36,11 +38,35 @@ Function pick_instruction_set(Function baseline, Function avx2, Function avx512)
 
 }  // namespace miniqat
 
-/// With core/kernels/per_instruction_set.h.
+// With core/kernels/per_instruction_set.h: the function for this CPU, and a kernel for each instruction set of loops
+// that also have a form for AVX-512 VNNI (MINIQAT_WITH_VNNI there), the best first. KERNEL(set) makes the one of the
+// namespace `set`.
 #if defined(__x86_64__) && defined(__GNUC__)
 #define MINIQAT_HAS_INSTRUCTION_SETS 1
 #define MINIQAT_PICK(function) ::miniqat::pick_instruction_set(&baseline::function, &avx2::function, &avx512::function)
+#define MINIQAT_KERNELS(KERNEL) \
+  { KERNEL(avx512vnni), KERNEL(avx512), KERNEL(avx2), KERNEL(baseline) }
 #else
 #define MINIQAT_HAS_INSTRUCTION_SETS 0
 #define MINIQAT_PICK(function) (&baseline::function)
+#define MINIQAT_KERNELS(KERNEL) \
+  { KERNEL(baseline) }
 #endif
+
+namespace miniqat {
+
+/// The kernels of MINIQAT_KERNELS that this CPU runs.
+template <class Kernel>
+std::span<const Kernel> runnable_kernels(std::span<const Kernel> all) {
+#if MINIQAT_HAS_INSTRUCTION_SETS
+  const std::size_t better = instruction_set() == InstructionSet::kBaseline ? 3
+                             : instruction_set() == InstructionSet::kAvx2   ? 2
+                             : __builtin_cpu_supports("avx512vnni")         ? 0
+                                                                            : 1;
+  return all.subspan(better);
+#else
+  return all;
+#endif
+}
+
+}  // namespace miniqat

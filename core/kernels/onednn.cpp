@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn_run.h"
+#include "core/kernels/onednn_kernel.h"
 #include "core/kernels/scratch.h"
 #include "core/team/team.h"
 #include "core/text/error.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/kernels/onednn.h"
-#include "core/kernels/onednn_run.h"
+#include "core/kernels/onednn_kernel.h"
 #include "core/threads/parallel.h"
 
 namespace miniqat::onednn {

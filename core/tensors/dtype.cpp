@@ -1,8 +1,11 @@
 #include "core/tensors/dtype.h"
 
 #include <array>
+#include <cmath>
+#include <limits>
 #include <vector>
 
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 
 namespace miniqat {
@@ -32,6 +35,12 @@ DType dtype_from_name(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Row& row : kRows) names.push_back(row.name);
   fail_unknown("dtype", name, names);
+}
+
+void require_float32(double value, std::string_view name) {
+  // The comparison is false for a NaN.
+  if (!(std::abs(value) <= std::numeric_limits<float>::max()))
+    fail(name, " must be a finite float32 number, is ", value);
 }
 
 }  // namespace miniqat

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace miniqat {
@@ -43,5 +44,10 @@ template <>
 struct DTypeOf<std::uint8_t> {
   static constexpr DType value = DType::kUInt8;
 };
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Throws Error unless the value, called `name` in the message, is finite as a float32 too.
+void require_float32(double value, std::string_view name);
 
 }  // namespace miniqat

@@ -19,4 +19,7 @@ std::string html_text(std::string_view text);
 /// that is not UTF-8.
 std::string script_json(const nlohmann::ordered_json& json);
 
+/// Bytes as text, three in four characters of A-Z, a-z, 0-9, + and /, filled up with = (RFC 4648, section 4).
+std::string base64(std::string_view bytes);
+
 }  // namespace miniqat

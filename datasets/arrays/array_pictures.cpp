@@ -9,7 +9,6 @@
 #include "core/platform/interruption.h"
 #include "core/text/classic.h"
 #include "core/text/error.h"
-#include "core/text/exact.h"
 #include "core/text/suggest.h"
 #include "datasets/dataset.h"
 #include "datasets/levels.h"

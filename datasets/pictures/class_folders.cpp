@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

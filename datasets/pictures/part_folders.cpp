@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/tensors/random.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

@@ -4,7 +4,6 @@
 #include <span>
 #include <string_view>
 
-#include "core/text/base64.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/page.h"

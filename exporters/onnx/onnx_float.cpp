@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "core/text/concat.h"
 #include "core/text/error.h"
 #include "exporters/onnx/graph.h"
 #include "exporters/onnx/parameters.h"
@@ -127,13 +126,10 @@ class FloatTranslator {
   /// The bias that alone reads a layer, which then becomes a part of it; null if there is none.
   const Node* bias_behind(const Node& layer) const {
     const auto uses = layer.uses();
-    if (uses.size() != 1 || is_output(layer)) return nullptr;
+    if (uses.size() != 1 || network_.is_output(layer)) return nullptr;
     const Node* reader = uses[0].node;
     const bool fits = reader->as<layers::BiasAdd>() != nullptr && uses[0].input == 0 && is_parameter(reader->input(1));
     return fits && needed_.contains(reader) ? reader : nullptr;
-  }
-  bool is_output(const Node& node) const {
-    return std::ranges::any_of(network_.outputs(), [&](const Output& output) { return output.node == &node; });
   }
   void add_layer(const Node& node, const std::string& type, std::vector<std::string> inputs,
                  const std::vector<OnnxAttribute>& attributes) {
@@ -303,7 +299,7 @@ class FloatTranslator {
     const auto convolves = [](const Use& use) {
       return use.node->as<layers::Conv2d>() != nullptr || use.node->as<layers::DepthwiseConv2d>() != nullptr;
     };
-    return !is_output(node) && std::ranges::all_of(node.uses(), convolves);
+    return !network_.is_output(node) && std::ranges::all_of(node.uses(), convolves);
   }
 
   void add_slice(const Node& node) {

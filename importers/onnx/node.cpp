@@ -1,6 +1,6 @@
 #include "importers/onnx/node.h"
 
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 
 namespace miniqat::importers {

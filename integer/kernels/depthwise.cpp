@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernels/kernel_choice.h"
+#include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
 #include "core/threads/parallel.h"
 #include "integer/kernels/packed_weights.h"

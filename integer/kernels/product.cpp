@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernels/kernel_choice.h"
+#include "core/kernels/instruction_set.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "python/bindings/interpreter.h"
 
 namespace miniqat::python {

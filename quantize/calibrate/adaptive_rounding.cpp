@@ -7,7 +7,7 @@
 
 #include "core/tensors/eigen.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/calibrate/float_network.h"
 #include "quantize/calibrate/layer_moments.h"

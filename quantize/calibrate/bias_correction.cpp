@@ -5,7 +5,7 @@
 
 #include "core/graph/source_ops.h"
 #include "core/tensors/eigen.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "layers/batch_norm.h"
 #include "layers/identity.h"
 #include "quantize/calibrate/float_network.h"

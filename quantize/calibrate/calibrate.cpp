@@ -6,7 +6,6 @@
 #include "core/engine/plan/plan_request.h"
 #include "core/graph/op_queries.h"
 #include "core/text/error.h"
-#include "core/text/exact.h"
 #include "quantize/calibrate/histogram.h"
 #include "quantize/calibrate/squared_error.h"
 #include "quantize/quantizers.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
@@ -11,14 +11,10 @@
 namespace miniqat::quantize {
 namespace {
 
-bool is_fetched(const Graph& graph, Output tensor) {
-  return std::ranges::find(graph.outputs(), tensor) != graph.outputs().end();
-}
-
 /// The only reader of a tensor; a null node for none or several, and for an output of the graph.
 Use sole_use(const Graph& graph, Output tensor) {
   const auto uses = tensor.node->uses(tensor.index);
-  return uses.size() == 1 && !is_fetched(graph, tensor) ? uses.front() : Use{};
+  return uses.size() == 1 && !graph.is_output(tensor) ? uses.front() : Use{};
 }
 
 /// The Variable behind a tensor (through Identity), if nobody else reads it; null otherwise.
@@ -111,7 +107,7 @@ ChannelPair follow(const Graph& graph, const ChannelLayer& first) {
   for (Output tensor = first.linear;;) {
     const Use use = sole_use(graph, tensor);
     std::string& why_not = pair.first.why_not;
-    if (is_fetched(graph, tensor))
+    if (graph.is_output(tensor))
       why_not = concat(describe(*tensor.node), " is an output of the graph");
     else if (use.node == nullptr)
       why_not = concat(describe(*tensor.node), " has ", counted(tensor.node->uses(tensor.index).size(), "reader"));

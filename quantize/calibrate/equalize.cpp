@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/tensors/eigen.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "layers/batch_norm.h"
 #include "layers/depthwise_conv2d.h"
 #include "layers/identity.h"

@@ -20,15 +20,11 @@
 namespace miniqat::quantize {
 namespace {
 
-bool is_output(const Graph& graph, Output tensor) {
-  return std::ranges::find(graph.outputs(), tensor) != graph.outputs().end();
-}
-
 /// A reader of the tensor beside `readers`; empty if there is none.
 std::string other_reader(const Graph& graph, Output tensor, const std::unordered_set<const Node*>& readers) {
   for (const Use& use : tensor.node->uses(tensor.index))
     if (!readers.contains(use.node)) return describe(*use.node);
-  return is_output(graph, tensor) ? "the graph's outputs" : "";
+  return graph.is_output(tensor) ? "the graph's outputs" : "";
 }
 
 bool keeps_channels(const Node& node) {
@@ -120,7 +116,7 @@ FoldingVerdict examine_above(const Above& above) {
   return {.layer = above.layer, .text = why_no_weights(*above.layer)};
 }
 
-bool is_read(const Graph& graph, Output y) { return !y.node->uses().empty() || is_output(graph, y); }
+bool is_read(const Graph& graph, Output y) { return !y.node->uses().empty() || graph.is_output(y); }
 
 FoldingVerdict unread() { return {.is_read = false, .text = "nobody reads its output"}; }
 

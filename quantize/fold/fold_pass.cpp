@@ -36,7 +36,7 @@ void erase_unread(Graph& graph, std::vector<Node*> pending) {
     bool read = false;
     for (std::size_t k = 0; k < node->output_specs().size(); ++k) {
       const Output output = node->output(static_cast<int>(k));
-      read = read || !node->uses(output.index).empty() || std::ranges::count(graph.outputs(), output) > 0;
+      read = read || !node->uses(output.index).empty() || graph.is_output(output);
     }
     if (read || node->inputs().empty()) continue;
     for (const Output& input : node->inputs()) pending.push_back(input.node);

@@ -177,7 +177,7 @@ std::vector<Node*> erased_by_fusing(const Graph& graph, const UnfusedBatchNorm& 
   for (Node* node : interior_of(found)) {
     const bool read_elsewhere =
         std::ranges::any_of(node->uses(), [&](const Use& use) { return !erased.contains(use.node); }) ||
-        std::ranges::count(graph.outputs(), node->output()) > 0;
+        graph.is_output(node->output());
     if (node != found.result && read_elsewhere) continue;
     erased.insert(node);
     nodes.push_back(node);

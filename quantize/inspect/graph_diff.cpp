@@ -6,7 +6,6 @@
 
 #include "core/graph/attribute_json.h"
 #include "core/graph/graph_json.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

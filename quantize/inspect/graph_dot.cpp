@@ -105,7 +105,7 @@ Role role_of(const Node& node) {
 bool is_statistic(const Graph& graph, const Node& node) {
   const auto* variable = node.as<Variable>();
   if (variable == nullptr || variable->trainable || node.uses().empty()) return false;
-  if (node.output_specs()[0].shape.rank() > 1 || is_graph_output(graph, node)) return false;
+  if (node.output_specs()[0].shape.rank() > 1 || graph.is_output(node)) return false;
   return std::ranges::all_of(node.uses(), [](const Use& use) {
     const std::vector<int> no_gradient = inputs_without_gradient(use.node->op());
     return use.node->inputs().size() > 2 || std::ranges::find(no_gradient, use.input) != no_gradient.end();
@@ -220,7 +220,7 @@ class Writer {
     const Look& look = look_of(role);
     text_ += concat(indent, id_of(node), " [label=\"", label_of(node), "\", ", look.style, ", fillcolor=\"", look.fill,
                     "\", tooltip=\"", escaped(node.name(), true), " (", node.type(), ")\"",
-                    is_graph_output(graph_, node) ? ", penwidth=2.5" : "", "];\n");
+                    graph_.is_output(node) ? ", penwidth=2.5" : "", "];\n");
   }
 
   void write_edge(const Output& from, const Node& to, bool main_input) {

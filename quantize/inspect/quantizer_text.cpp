@@ -23,16 +23,12 @@ std::string quantizer_text(const FakeQuantAttributes& attributes) {
   return joined(words);
 }
 
-bool is_graph_output(const Graph& graph, const Node& node) {
-  return std::ranges::any_of(graph.outputs(), [&](const Output& output) { return output.node == &node; });
-}
-
 bool is_range_only(const Graph& graph, const Node& node) {
   const auto* variable = node.as<Variable>();
   const bool of_range = variable != nullptr
                             ? !variable->trainable || variable->update == VariableUpdateKind::kMultiplicative
                             : node.as<Constant>() != nullptr;
-  return of_range && !node.uses().empty() && !is_graph_output(graph, node) &&
+  return of_range && !node.uses().empty() && !graph.is_output(node) &&
          std::ranges::all_of(node.uses(),
                              [](const Use& use) { return use.input > 0 && use.node->as<FakeQuant>() != nullptr; });
 }

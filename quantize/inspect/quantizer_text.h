@@ -19,7 +19,4 @@ std::string quantizer_text(const FakeQuantAttributes& attributes);
 /// says nothing that the quantizer does not say. False for a graph output.
 bool is_range_only(const Graph& graph, const Node& node);
 
-/// Whether the graph is about one of the node's outputs.
-bool is_graph_output(const Graph& graph, const Node& node);
-
 }  // namespace miniqat::quantize

@@ -159,9 +159,8 @@ class Decider {
 
  private:
   int channel_axes_of(const LayerMatch& match) const { return channel_axes_.at(weights_key(match)); }
-  bool is_fetched(Output tensor) const { return std::ranges::count(graph_.outputs(), tensor) > 0; }
   bool is_unread_batch_norm(const Node& node) const {
-    return is_unfolded_batch_norm(node) && node.uses().empty() && !is_fetched(node.output());
+    return is_unfolded_batch_norm(node) && node.uses().empty() && !graph_.is_output(node.output());
   }
 
   /// The row of a quantizer that was there before.
@@ -286,7 +285,7 @@ class Decider {
 
   /// The only reader of the node, if that is a clamp or, behind a scale and shift, another one; null for none.
   const Node* next_that_takes_over(const Node& node) const {
-    if (taker_of(node.output()) || node.uses().size() != 1 || is_fetched(node.output())) return nullptr;
+    if (taker_of(node.output()) || node.uses().size() != 1 || graph_.is_output(node.output())) return nullptr;
     const Use& use = node.uses().front();
     const bool joins = scale_shift_input(node) && scale_shift_input(*use.node) == use.input;
     return is_clamp(*use.node) || (joins && !is_unread_batch_norm(*use.node)) ? use.node : nullptr;

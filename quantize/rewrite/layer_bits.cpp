@@ -8,7 +8,6 @@
 
 #include "core/graph/graph.h"
 #include "core/text/error.h"
-#include "core/text/exact.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"

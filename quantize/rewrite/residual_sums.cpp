@@ -23,10 +23,6 @@ bool is_residual_sum(const Node& node) {
          std::ranges::all_of(node.inputs(), [&](const Output& input) { return is_operand(input, node); });
 }
 
-bool is_fetched_sum(const Graph& graph, const Node& node) {
-  return std::ranges::any_of(graph.outputs(), [&](const Output& output) { return output.node == &node; });
-}
-
 }  // namespace
 
 ResidualSums::ResidualSums(const Graph& graph) {
@@ -43,7 +39,7 @@ void ResidualSums::find_ends(const Graph& graph, const std::vector<Node*>& order
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node* const node = *it;
     const auto uses = node->uses();
-    const bool ends = !uses.empty() && !is_fetched_sum(graph, *node) &&
+    const bool ends = !uses.empty() && !graph.is_output(*node) &&
                       std::ranges::all_of(uses, [&](const Use& use) { return ends_in_layers(use); });
     if (ends) read_by_layers_.insert(node);
   }

@@ -8,10 +8,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/graph/graph_rollback.h"
+#include "core/graph/graph.h"
 #include "core/graph/reach.h"
 #include "core/text/error.h"
-#include "core/text/exact.h"
 #include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"

@@ -9,7 +9,6 @@
 
 #include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "layers/batch_norm.h"
 #include "layers/softmax_cross_entropy.h"

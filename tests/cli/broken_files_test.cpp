@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/datasets/picture_files.h"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <functional>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 

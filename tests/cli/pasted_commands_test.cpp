@@ -8,8 +8,8 @@
 #include <fstream>
 #include <regex>
 
-#include "core/text/concat.h"
-#include "core/text/shell_quote.h"
+#include "core/text/error.h"
+#include "core/text/quote.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "core/text/concat.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "tests/cli/program.h"
 #include "tests/temp_dir.h"
 

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "core/files/safetensors.h"
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "tests/cli/run_files.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/distributed/ranks_task.h"

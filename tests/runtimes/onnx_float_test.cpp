@@ -7,7 +7,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "exporters/onnx/onnx.h"
 #include "tests/fewer_cases.h"
 #include "tests/runtimes/float_networks.h"

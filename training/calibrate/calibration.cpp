@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/graph/graph_json.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/loader.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/graph/graph_json.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "training/calibrate/batch_norm_statistics.h"

@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "core/platform/interruption.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
-#include "core/text/shell_quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
 #include "training/calibrate/batch_norm_statistics.h"

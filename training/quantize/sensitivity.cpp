@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/loader.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/tensors/argmax.h"
-#include "core/text/base64.h"
+#include "core/text/page.h"
 #include "datasets/pictures/resize.h"
 #include "training/evaluate/class_scores.h"
 

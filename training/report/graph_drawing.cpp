@@ -56,7 +56,7 @@ GraphDrawing draw_graph(const Graph& graph) {
                              .type = std::string(node->type()),
                              .role = role_of(*node),
                              .detail = detail_of(*node),
-                             .is_output = quantize::is_graph_output(graph, *node)});
+                             .is_output = graph.is_output(*node)});
     for (const Output& input : node->inputs())
       if (const auto from = numbers.find(input.node); from != numbers.end())
         drawing.edges.push_back({from->second, numbers.at(node), bits_of_edge(input, *node)});

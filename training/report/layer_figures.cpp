@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "core/engine/session.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "datasets/loader.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "core/text/shell_quote.h"
+#include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "training/report/layers_json.h"
 #include "training/run/machine.h"

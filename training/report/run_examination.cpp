@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/engine/session.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "datasets/class_counts.h"
 #include "quantize/op_roles.h"

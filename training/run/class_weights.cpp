@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"

@@ -7,7 +7,7 @@
 
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "core/text/shell_quote.h"
+#include "core/text/quote.h"
 
 namespace miniqat::training {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/graph/source_ops.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "importers/onnx/import.h"

@@ -7,7 +7,7 @@
 #include "core/engine/session.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "core/text/shell_quote.h"
+#include "core/text/quote.h"
 #include "quantize/convert/convert.h"
 #include "quantize/convert/refusals.h"
 #include "quantize/fake_quant.h"

@@ -4,7 +4,7 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
-#include "core/text/shell_quote.h"
+#include "core/text/quote.h"
 #include "training/model_source.h"
 #include "training/run/json_shape.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "datasets/class_counts.h"

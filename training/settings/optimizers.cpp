@@ -1,8 +1,7 @@
 #include "training/settings/optimizers.h"
 
 #include "core/text/classic.h"
-#include "core/text/concat.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/exact.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/text/exact.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

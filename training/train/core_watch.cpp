@@ -6,7 +6,6 @@
 
 #include "core/team/team.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/threads/cpu_quota.h"
 #include "core/threads/parallel.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/text/classic.h"
-#include "core/text/counted.h"
-#include "core/text/shell_quote.h"
+#include "core/text/error.h"
+#include "core/text/quote.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/one_answer.h"
 #include "training/run/validation_part.h"

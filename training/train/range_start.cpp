@@ -6,7 +6,7 @@
 
 #include "core/graph/source_ops.h"
 #include "core/platform/interruption.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"
 #include "quantize/calibrate/calibrate.h"

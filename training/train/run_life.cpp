@@ -6,7 +6,7 @@
 #include "core/graph/graph_json.h"
 #include "core/platform/interruption.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "datasets/user_files.h"

@@ -5,7 +5,7 @@
 
 #include "core/graph/graph_json.h"
 #include "core/tensors/random.h"
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {

@@ -7,10 +7,8 @@
 #include <set>
 
 #include "core/platform/interruption.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
-#include "core/text/shell_quote.h"
 #include "core/text/suggest.h"
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"

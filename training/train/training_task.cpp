@@ -5,7 +5,6 @@
 
 #include "core/graph/graph_json.h"
 #include "core/graph/reach.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "quantize/quantizers.h"

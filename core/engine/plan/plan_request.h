@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/graph/backend.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_queries.h"
 
 namespace miniqat {
 

@@ -1,10 +1,9 @@
-#include "core/engine/gradient_tree.h"
-
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <vector>
 
+#include "core/engine/sharded_steps.h"
 #include "core/engine/sweep.h"
 #include "core/tensors/random.h"
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 
-#include "core/engine/profile_report.h"
 #include "core/engine/session.h"
 #include "core/text/json.h"
 #include "layers/layers.h"

@@ -1,11 +1,10 @@
-#include "core/graph/graph_rollback.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
 #include "core/engine/session.h"
+#include "core/graph/graph.h"
 #include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "tests/core/graph/graph_picture.h"

@@ -1,5 +1,3 @@
-#include "core/graph/initializer.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/graph/source_ops.h"
 #include "core/platform/interruption.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"

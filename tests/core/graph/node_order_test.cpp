@@ -1,7 +1,5 @@
 // The order that tells whether an edge closes a cycle: compared with a walk through the whole graph.
 
-#include "core/graph/node_order.h"
-
 #include <gtest/gtest.h>
 
 #include <set>

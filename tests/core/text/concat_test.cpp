@@ -1,5 +1,3 @@
-#include "core/text/concat.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/text/base64.h"
 #include "core/text/json.h"
 
 namespace miniqat::page_test {

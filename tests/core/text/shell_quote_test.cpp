@@ -1,5 +1,3 @@
-#include "core/text/shell_quote.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "tests/temp_dir.h"
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "core/files/files.h"
-#include "core/text/base64.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/text/page.h"
 #include "exporters/html/html.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/html/page_models.h"

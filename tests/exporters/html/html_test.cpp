@@ -9,9 +9,9 @@
 #include <set>
 
 #include "core/files/files.h"
-#include "core/text/base64.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/text/page.h"
 #include "integer/format/model_file.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/onnx/onnx_float.h"
 #include "formats/onnx/onnx.pb.h"

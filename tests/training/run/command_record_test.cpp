@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/run_files.h"
 #include "tests/temp_dir.h"
