@@ -1,8 +1,261 @@
 #include "layers/conv2d.h"
 
-#include "layers/convolution_op.h"
+#include <algorithm>
+
+#include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
+#include "core/kernels/instruction_set.h"
+#include "core/kernels/onednn.h"
+#include "core/text/error.h"
+#include "layers/kernels/depthwise_kernels.h"
+#include "layers/kernels/direct_convolution.h"
+#include "layers/reference/conv2d.h"
 
 namespace miniqat::layers {
+namespace {
+
+onednn::Convolution fast_convolution(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes,
+                                     bool depthwise) {
+  const auto [rows, columns] = window_of(images, filter, attributes);
+  const std::int64_t channels = depthwise ? filter[2] * filter[3] : filter[3];
+  return {.input = images,
+          .filter = filter,
+          .output = {images[0], rows.output, columns.output, channels},
+          .strides = attributes.strides,
+          .dilations = attributes.dilations,
+          .pad_before = {rows.pad_before, columns.pad_before},
+          .pad_after = {rows.pad_after, columns.pad_after},
+          .depthwise = depthwise};
+}
+
+/// A 1x1 convolution without stride is a product of matrices: pixels [n * h * w, in] times the filter [in, out].
+/// oneDNN's convolutions are as fast or faster while there are many pixels; where the filter has the most elements,
+/// they spend much on bringing it into their own order. Measured: products win below these many pixels for each channel
+/// of the wider side, in the gradient of the filter by up to 1.7.
+constexpr double kProductPixels = 0.5;
+constexpr double kFilterGradientProductPixels = 2;
+
+bool is_product(const onednn::Convolution& c, double pixels_per_channel) {
+  const auto pixels = static_cast<double>(c.input[0] * c.input[1] * c.input[2]);
+  return !c.depthwise && c.filter[0] * c.filter[1] == 1 && c.input[1] == c.output[1] && c.input[2] == c.output[2] &&
+         pixels <= pixels_per_channel * static_cast<double>(std::max(c.filter[2], c.filter[3]));
+}
+
+/// Pixels by channels.
+onednn::Matrix pixels_of(const Shape& images, const float* data) {
+  return onednn::Matrix::row_major(data, images[0] * images[1] * images[2], images[3]);
+}
+
+onednn::Matrix matrix_of(const Shape& filter, const float* data) {
+  return onednn::Matrix::row_major(data, filter[2], filter[3]);
+}
+
+// Which kernels are faster where there are few channels was measured, ours or oneDNN's (which pads channels to whole
+// vectors), in turns on one and two threads of a Zen 4. What follows is how many times faster ours are on two threads,
+// with AVX-512 / AVX2 / baseline; images are [h = w] x channels, SAME unless said.
+
+constexpr std::int64_t kFewChannels = 8;
+
+bool is_direct(const onednn::Convolution& c) {
+  const auto dilated = [&](int axis) { return c.dilations[axis] > 1 && c.filter[axis] > 1; };
+  return !c.depthwise && !dilated(0) && !dilated(1);
+}
+
+bool has_padding(const onednn::Convolution& c) {
+  const std::array<std::int64_t, 2> none = {0, 0};
+  return c.pad_before != none || c.pad_after != none;
+}
+
+/// 28x1 to 6 by 5x5: 1.8 / 1.2 / 2.1; 28x6 to 8 by 5x5: 1.3 / 2.0 / 2.4; 56x16 to 8 by 3x3: 1.3 / 1.35 / 1.3.
+/// 14x6 to 16 by 5x5 VALID: 1.2 / 1.3 / 1.9; SAME only 0.8 with AVX-512: oneDNN skips the padding.
+/// 28x1 to 32 by 5x5: 1.2 / 0.8 / 1.6; to 64 by 3x3: 0.6; 32x3 to 32 by 3x3: 1.0.
+bool has_faster_forward(const onednn::Convolution& c) {
+  if (!is_direct(c)) return false;
+  const std::int64_t in = c.filter[2], out = c.filter[3];
+  if (out <= kFewChannels) return true;
+  if (in == 1 && out <= 32 && instruction_set() != InstructionSet::kAvx2) return true;
+  return in <= kFewChannels && out <= 16 && !has_padding(c);
+}
+
+/// 14x6 to 16 by 5x5 VALID: 1.8 / 1.2 / 1.8; 28x8 to 64 by 3x3: 1.3 / 1.5 / 1.1. With fewer output channels (28x8 to 8
+/// by 3x3: 1.0 / 0.7 / 1.9), strides (28x6 to 16: 0.95 / 0.7 / 1.4) or a 1x1 filter (0.9) there is less to gain.
+bool has_faster_backward_input(const onednn::Convolution& c) {
+  return is_direct(c) && c.filter[2] <= kFewChannels && c.filter[3] >= 16 && c.filter[0] * c.filter[1] > 1 &&
+         c.strides == std::array<std::int64_t, 2>{1, 1};
+}
+
+/// 28x1 to 6 by 5x5: 1.4 / 1.2 / 3.8; 28x6 to 8 by 5x5: 1.4 / 0.8 / 3.2; 28x1 to 32 by 5x5: 1.0 / 1.1 / 1.9; 14x6 to 16
+/// by 5x5: 0.8. Where an image of gradients exceeds the second cache, oneDNN's several passes over it cost:
+/// 224x3 to 32 by 3x3 with stride 2: 1.3 / 1.3 / 1.2; 112x3 to 32: 1.6.
+bool has_faster_backward_filter(const onednn::Convolution& c) {
+  if (!is_direct(c)) return false;
+  constexpr std::int64_t kLargeImage = (std::int64_t{1} << 20) / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t in = c.filter[2], out = c.filter[3];
+  if (in <= 3 && out <= 32 && c.output[1] * c.output[2] * out >= kLargeImage) return true;
+  const std::int64_t most = instruction_set() == InstructionSet::kAvx2 ? 3 : 16;
+  return in <= most && out <= kFewChannels;
+}
+
+DirectConvolution direct(const onednn::Convolution& c, const Window2d& window) {
+  return {.window = window, .batch = c.input[0], .in = c.filter[2], .out = c.filter[3]};
+}
+
+/// What Conv2D and DepthwiseConv2d share. oneDNN does the fast work, or layers/kernels/direct_convolution.h where that
+/// is faster.
+template <class Kind, bool kDepthwise>
+class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds {
+ public:
+  using OpOf<Kind>::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const final {
+    require_inputs(inputs, 2);
+    require_float(inputs);
+    require_rank(inputs, 0, 4, "input");
+    require_rank(inputs, 1, 4, "filter");
+    require_elements(inputs);
+    const Shape& x = inputs[0].shape;
+    const Shape& filter = inputs[1].shape;
+    if (filter[2] != x[3])
+      fail("filter expects ", filter[2], " input channels, input has ", x[3], "; input ", x, ", filter ", filter);
+    return {{fast_convolution(x, filter, attributes_, kDepthwise).output}};
+  }
+
+  OpTraits traits() const final {
+    OpTraits traits;
+    traits.backward_inputs = {0, 1};
+    traits.gradient_over_input = 1;
+    return traits;
+  }
+
+  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const final {
+    const Shape& filter = inputs[1].shape;
+    return infer(inputs)[0].shape.elements() * filter[0] * filter[1] * (kDepthwise ? 1 : filter[2]);
+  }
+
+  void forward(const ForwardContext& context) const final {
+    const Tensor& x = context.input(0);
+    const Tensor& filter = context.input(1);
+    float* y = context.output(0).data<float>();
+    const onednn::Convolution convolution = fast_convolution(x.shape(), filter.shape(), attributes_, kDepthwise);
+    if (is_product(convolution, kProductPixels))
+      onednn::multiply(pixels_of(x.shape(), x.data<float>()), matrix_of(filter.shape(), filter.data<float>()), y);
+    else if (has_faster_forward(convolution))
+      direct_convolution(direct(convolution, window_of(x.shape(), filter.shape(), attributes_)), x.data<float>(),
+                         filter.data<float>(), y);
+    else
+      onednn::convolve(convolution, x.data<float>(), filter.data<float>(), y);
+  }
+
+  void backward(const BackwardContext& context) const override {
+    backward_input(context);
+    backward_filter(context);
+  }
+
+  void reference_forward(const ForwardContext& context) const final {
+    const Tensor& x = context.input(0);
+    const Tensor& filter = context.input(1);
+    with_float_type(x, [&]<class T>(T) {
+      reference::conv2d(reference_geometry(x, filter), x.data<T>(), filter.data<T>(), context.output(0).values<T>());
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const final {
+    const Tensor& x = context.forward->input(0);
+    const Tensor& filter = context.forward->input(1);
+    with_float_type(x, [&]<class T>(T) {
+      const T* d_y = context.d_outputs[0]->data<T>();
+      if (Tensor* d_x = context.d_inputs[0])
+        reference::conv2d_backward_input(reference_geometry(x, filter), d_y, filter.data<T>(), d_x->values<T>());
+      if (Tensor* d_filter = context.d_inputs[1])
+        reference::conv2d_backward_filter(reference_geometry(x, filter), x.data<T>(), d_y, d_filter->values<T>());
+    });
+  }
+
+ protected:
+  using OpOf<Kind>::attributes_;
+
+  // Each does nothing when nobody asks for its gradient.
+
+  void backward_input(const BackwardContext& context) const {
+    Tensor* d_x = context.d_inputs[0];
+    if (d_x == nullptr) return;
+    const Tensor& filter = context.forward->input(1);
+    const float* d_y = context.d_outputs[0]->data<float>();
+    const onednn::Convolution convolution = fast_convolution(d_x->shape(), filter.shape(), attributes_, kDepthwise);
+    if (is_product(convolution, kProductPixels))
+      onednn::multiply(pixels_of(convolution.output, d_y), matrix_of(filter.shape(), filter.data<float>()).transposed(),
+                       d_x->data<float>());
+    else if (has_faster_backward_input(convolution))
+      direct_convolution_backward_input(direct(convolution, window_of(d_x->shape(), filter.shape(), attributes_)), d_y,
+                                        filter.data<float>(), d_x->data<float>());
+    else
+      onednn::convolve_backward_input(convolution, d_y, filter.data<float>(), d_x->data<float>());
+  }
+
+  void backward_filter(const BackwardContext& context) const {
+    Tensor* d_filter = context.d_inputs[1];
+    if (d_filter == nullptr) return;
+    const Tensor& x = context.forward->input(0);
+    const float* d_y = context.d_outputs[0]->data<float>();
+    const onednn::Convolution convolution = fast_convolution(x.shape(), d_filter->shape(), attributes_, kDepthwise);
+    if (is_product(convolution, kFilterGradientProductPixels))
+      onednn::multiply(pixels_of(x.shape(), x.data<float>()).transposed(), pixels_of(convolution.output, d_y),
+                       d_filter->data<float>());
+    else if (has_faster_backward_filter(convolution))
+      direct_convolution_backward_filter(direct(convolution, window_of(x.shape(), d_filter->shape(), attributes_)),
+                                         x.data<float>(), d_y, d_filter->data<float>());
+    else
+      onednn::convolve_backward_filter(convolution, x.data<float>(), d_y, d_filter->data<float>());
+  }
+
+ private:
+  reference::Convolution reference_geometry(const Tensor& x, const Tensor& filter) const {
+    return {window_of(x.shape(), filter.shape(), attributes_), x.shape(), filter.shape(), kDepthwise};
+  }
+};
+
+// Our kernels were measured in turns with oneDNN's (whose grouped convolutions also take several filters a channel).
+// Below AVX-512 oneDNN's win. With AVX-512 they win for most shapes, and lose (time of oneDNN's over ours)
+// - in the gradient of the input with few channels: 1.15 to 1.35 at 16 to 64, 1.0 at 128, 0.9 at 256;
+// - in the same gradient if it is strided and too large for the caches: 1.15 to 1.4 from 4 MiB on, 0.75 to 0.9 below;
+// - in the gradient of the filter of tiny images: 20 (from 3x3 pixels on ours would take twice as long).
+
+bool has_faster_input_gradient(const Shape& images, const Shape& filter, const DepthwiseConv2dAttributes& attributes) {
+  constexpr std::int64_t kFew = 64;
+  constexpr std::int64_t kLarge = std::int64_t{1} << 20;
+  if (filter[3] != 1 || instruction_set() != InstructionSet::kAvx512) return false;
+  const bool strided = attributes.strides != std::array<std::int64_t, 2>{1, 1};
+  return strided ? images.elements() >= kLarge : filter[2] <= kFew;
+}
+
+bool has_faster_filter_gradient(const Shape& filter, const Window2d& window) {
+  constexpr std::int64_t kTinyImage = 4;
+  return filter[3] == 1 && window.rows.output * window.columns.output <= kTinyImage;
+}
+
+class DepthwiseConv2dOp final : public ConvolutionOp<DepthwiseConv2d, true> {
+ public:
+  using ConvolutionOp::ConvolutionOp;
+
+  void backward(const BackwardContext& context) const override {
+    const Tensor& x = context.forward->input(0);
+    const Tensor& filter = context.forward->input(1);
+    const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
+    const float* d_y = context.d_outputs[0]->data<float>();
+    Tensor* d_x = context.d_inputs[0];
+    if (d_x && has_faster_input_gradient(x.shape(), filter.shape(), attributes_))
+      depthwise_backward_input(window, x.shape()[0], x.shape()[3], d_y, filter.data<float>(), d_x->data<float>());
+    else
+      backward_input(context);
+    Tensor* d_filter = context.d_inputs[1];
+    if (d_filter && has_faster_filter_gradient(filter.shape(), window))
+      depthwise_backward_filter(window, x.shape()[0], x.shape()[3], x.data<float>(), d_y, d_filter->data<float>());
+    else
+      backward_filter(context);
+  }
+};
+
+}  // namespace
 
 void Conv2dAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("strides", strides);
@@ -25,6 +278,15 @@ std::shared_ptr<Op> Conv2d::make(const Attributes& attributes) {
 
 Output conv2d(Graph& graph, const std::string& name, Output x, Output filter, const Conv2dAttributes& attributes) {
   return graph.add(name, Conv2d::make(attributes), {x, filter}).output();
+}
+
+std::shared_ptr<Op> DepthwiseConv2d::make(const Attributes& attributes) {
+  return std::make_shared<DepthwiseConv2dOp>(attributes);
+}
+
+Output depthwise_conv2d(Graph& graph, const std::string& name, Output x, Output filter,
+                        const DepthwiseConv2dAttributes& attributes) {
+  return graph.add(name, DepthwiseConv2d::make(attributes), {x, filter}).output();
 }
 
 }  // namespace miniqat::layers

@@ -1,11 +1,58 @@
 #include "layers/reshape.h"
 
 #include <algorithm>
+#include <cstddef>
 
-#include "layers/view_op.h"
+#include "core/graph/node_check.h"
+#include "core/graph/op.h"
+#include "layers/kernels/pointwise.h"
 
 namespace miniqat::layers {
 namespace {
+
+/// Copies byte by byte: what specifies a view, of any dtype.
+void reference_copy(const Tensor& from, Tensor& to) {
+  const auto* source = static_cast<const std::byte*>(from.raw());
+  auto* target = static_cast<std::byte*>(to.raw());
+  for (std::size_t i = 0; i < from.bytes(); ++i) target[i] = source[i];
+}
+
+/// The elements of one tensor, of any dtype, perhaps under another shape. The kind's class has the shape.
+template <class Kind>
+class ViewOp : public OpOf<Kind> {
+ public:
+  using OpOf<Kind>::OpOf;
+
+  OpTraits traits() const final {
+    OpTraits traits;
+    traits.view = true;
+    return traits;
+  }
+
+  void forward(const ForwardContext& context) const final { copy_elements(context.input(0), context.output(0)); }
+
+  void backward(const BackwardContext& context) const final {
+    if (Tensor* d_x = context.d_inputs[0]) copy_elements(*context.d_outputs[0], *d_x);
+  }
+
+  void reference_forward(const ForwardContext& context) const final {
+    reference_copy(context.input(0), context.output(0));
+  }
+
+  void reference_backward(const BackwardContext& context) const final {
+    if (Tensor* d_x = context.d_inputs[0]) reference_copy(*context.d_outputs[0], *d_x);
+  }
+};
+
+class IdentityOp final : public ViewOp<Identity> {
+ public:
+  using ViewOp::ViewOp;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 1);
+    return {inputs[0]};
+  }
+};
 
 class ReshapeOp final : public ViewOp<Reshape> {
  public:
@@ -34,6 +81,12 @@ class ReshapeOp final : public ViewOp<Reshape> {
 };
 
 }  // namespace
+
+std::shared_ptr<Op> Identity::make(const Attributes& attributes) { return std::make_shared<IdentityOp>(attributes); }
+
+Output identity(Graph& graph, const std::string& name, Output x) {
+  return graph.add(name, Identity::make(), {x}).output();
+}
 
 void ReshapeAttributes::visit(AttributeVisitor& visitor) { visitor.field("shape", shape); }
 

@@ -8,6 +8,15 @@
 
 namespace miniqat::layers {
 
+/// y = x, of any shape and dtype, as a view: it costs nothing.
+struct Identity {
+  static constexpr std::string_view kType = "Identity";
+  using Attributes = NoAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
+};
+
+Output identity(Graph& graph, const std::string& name, Output x);
+
 struct ReshapeAttributes {
   /// One extent may be -1: what is left of the elements.
   std::vector<std::int64_t> shape;

@@ -51,6 +51,44 @@ void for_each_row_of_part(const std::vector<CutAxis>& axes, std::int64_t element
   });
 }
 
+/// The part of x that is cut out.
+void take_part(const Tensor& x, const std::vector<Cut>& cuts, Tensor& part) {
+  const float* from = x.data<float>();
+  float* to = part.data<float>();
+  for_each_row_of_part(merged_axes(x.shape(), part.shape(), cuts), part.elements(),
+                       [=](std::int64_t i, std::int64_t j, std::int64_t length, std::int64_t step) {
+                         if (step == 1)
+                           std::copy(from + j, from + j + length, to + i);
+                         else
+                           for (std::int64_t k = 0; k < length; ++k) to[i + k] = from[j + k * step];
+                       });
+}
+
+/// The part where it was cut out of x, and 0 everywhere else.
+void put_part(const Tensor& part, const std::vector<Cut>& cuts, Tensor& x) {
+  const float* from = part.data<float>();
+  float* to = x.data<float>();
+  parallel_for(x.elements(), kPointwiseGrain,
+               [=](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, 0.0f); });
+  for_each_row_of_part(merged_axes(x.shape(), part.shape(), cuts), part.elements(),
+                       [=](std::int64_t i, std::int64_t j, std::int64_t length, std::int64_t step) {
+                         if (step == 1)
+                           std::copy(from + i, from + i + length, to + j);
+                         else
+                           for (std::int64_t k = 0; k < length; ++k) to[j + k * step] = from[i + k];
+                       });
+}
+
+/// The same of float and double, as specified.
+void reference_take_part(const Tensor& x, const std::vector<Cut>& cuts, Tensor& part) {
+  with_float_type(x, [&]<class T>(T) { reference::slice(x.shape(), part.shape(), cuts, x.data<T>(), part.data<T>()); });
+}
+
+void reference_put_part(const Tensor& part, const std::vector<Cut>& cuts, Tensor& x) {
+  with_float_type(
+      x, [&]<class T>(T) { reference::slice_d_x(x.shape(), part.shape(), cuts, part.data<T>(), x.data<T>()); });
+}
+
 class SliceOp final : public OpOf<Slice> {
  public:
   using OpOf::OpOf;
@@ -81,55 +119,66 @@ class SliceOp final : public OpOf<Slice> {
   }
 
   void forward(const ForwardContext& context) const override {
-    const float* x = context.input(0).data<float>();
-    Tensor& output = context.output(0);
-    float* y = output.data<float>();
-    for_each_row_of_part(merged(context.input(0).shape(), output.shape()), output.elements(),
-                         [=](std::int64_t i, std::int64_t j, std::int64_t length, std::int64_t step) {
-                           if (step == 1)
-                             std::copy(x + j, x + j + length, y + i);
-                           else
-                             for (std::int64_t k = 0; k < length; ++k) y[i + k] = x[j + k * step];
-                         });
+    take_part(context.input(0), cuts(context.input(0)), context.output(0));
   }
 
   void backward(const BackwardContext& context) const override {
-    if (!context.d_inputs[0]) return;
-    const Tensor& d_output = *context.d_outputs[0];
-    const float* d_y = d_output.data<float>();
-    Tensor& d_input = *context.d_inputs[0];
-    float* d_x = d_input.data<float>();
-    parallel_for(d_input.elements(), kPointwiseGrain,
-                 [=](std::int64_t begin, std::int64_t end) { std::fill(d_x + begin, d_x + end, 0.0f); });
-    for_each_row_of_part(merged(d_input.shape(), d_output.shape()), d_output.elements(),
-                         [=](std::int64_t i, std::int64_t j, std::int64_t length, std::int64_t step) {
-                           if (step == 1)
-                             std::copy(d_y + i, d_y + i + length, d_x + j);
-                           else
-                             for (std::int64_t k = 0; k < length; ++k) d_x[j + k * step] = d_y[i + k];
-                         });
+    if (Tensor* d_x = context.d_inputs[0]) put_part(*context.d_outputs[0], cuts(*d_x), *d_x);
   }
 
   void reference_forward(const ForwardContext& context) const override {
-    const Tensor& x = context.input(0);
-    Tensor& y = context.output(0);
-    with_float_type(x, [&]<class T>(T) {
-      reference::slice(x.shape(), y.shape(), attributes_.cuts(x.shape().rank()), x.data<T>(), y.data<T>());
-    });
+    reference_take_part(context.input(0), cuts(context.input(0)), context.output(0));
   }
 
   void reference_backward(const BackwardContext& context) const override {
-    const Tensor& d_y = *context.d_outputs[0];
-    if (Tensor* d_x = context.d_inputs[0])
-      with_float_type(d_y, [&]<class T>(T) {
-        reference::slice_d_x(d_x->shape(), d_y.shape(), attributes_.cuts(d_x->shape().rank()), d_y.data<T>(),
-                             d_x->data<T>());
-      });
+    if (Tensor* d_x = context.d_inputs[0]) reference_put_part(*context.d_outputs[0], cuts(*d_x), *d_x);
   }
 
  private:
-  std::vector<CutAxis> merged(const Shape& x, const Shape& y) const {
-    return merged_axes(x, y, attributes_.cuts(x.rank()));
+  std::vector<Cut> cuts(const Tensor& x) const { return attributes_.cuts(x.shape().rank()); }
+};
+
+/// Its input is a part of its output.
+class PadOp final : public OpOf<Pad> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 1);
+    require_float(inputs);
+    const Shape& x = inputs[0].shape;
+    if (static_cast<int>(attributes_.paddings.size()) != x.rank())
+      fail("needs one [before, after] for each of the ", x.rank(), " axes, has ", attributes_.paddings.size(), "; x ",
+           x);
+    std::vector<std::int64_t> extents = x.to_vector();
+    for (int axis = 0; axis < x.rank(); ++axis)
+      for (const std::int64_t padding : attributes_.paddings[axis]) {
+        if (padding < 0 || padding > Shape::kMaxElements)
+          fail("padding ", padding, " of axis ", axis, " is outside [0, ", Shape::kMaxElements, "]; x ", x);
+        extents[axis] += padding;
+      }
+    return {{Shape(extents), DType::kFloat32}};
+  }
+
+  void forward(const ForwardContext& context) const override { put_part(context.input(0), cuts(), context.output(0)); }
+
+  void backward(const BackwardContext& context) const override {
+    if (Tensor* d_x = context.d_inputs[0]) take_part(*context.d_outputs[0], cuts(), *d_x);
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    reference_put_part(context.input(0), cuts(), context.output(0));
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    if (Tensor* d_x = context.d_inputs[0]) reference_take_part(*context.d_outputs[0], cuts(), *d_x);
+  }
+
+ private:
+  std::vector<Cut> cuts() const {
+    std::vector<Cut> behind_zeros;
+    for (const auto& [before, after] : attributes_.paddings) behind_zeros.push_back({.start = before});
+    return behind_zeros;
   }
 };
 
@@ -154,6 +203,14 @@ std::shared_ptr<Op> Slice::make(const Attributes& attributes) { return std::make
 
 Output slice(Graph& graph, const std::string& name, Output x, const SliceAttributes& attributes) {
   return graph.add(name, Slice::make(attributes), {x}).output();
+}
+
+void PadAttributes::visit(AttributeVisitor& visitor) { visitor.field("paddings", paddings); }
+
+std::shared_ptr<Op> Pad::make(const Attributes& attributes) { return std::make_shared<PadOp>(attributes); }
+
+Output pad(Graph& graph, const std::string& name, Output x, const PadAttributes& attributes) {
+  return graph.add(name, Pad::make(attributes), {x}).output();
 }
 
 }  // namespace miniqat::layers

@@ -1,11 +1,15 @@
 #include "layers/softmax.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/graph/node_check.h"
 #include "core/graph/op.h"
+#include "core/kernels/scratch.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax.h"
+#include "layers/reference/softmax_cross_entropy.h"
 
 namespace miniqat::layers {
 namespace {
@@ -87,12 +91,163 @@ class SoftmaxOp final : public OpOf<Softmax> {
   }
 };
 
+void check_labels(const Tensor& labels, std::int64_t classes) {
+  const std::span<const std::int32_t> values = labels.values<std::int32_t>();
+  for (std::size_t row = 0; row < values.size(); ++row)
+    if (values[row] < 0 || values[row] >= classes)
+      fail("label ", values[row], " of row ", row, " is outside [0, ", classes, ")");
+}
+
+void check_weights(const std::vector<double>& weights, std::int64_t classes) {
+  if (weights.empty()) return;
+  if (std::ssize(weights) != classes) fail("class_weights has ", weights.size(), " numbers for ", classes, " classes");
+  for (const double weight : weights)
+    if (!(weight >= 0 && std::isfinite(static_cast<float>(weight))))
+      fail("class_weights must be finite and not negative, got ", weight);
+  if (*std::ranges::max_element(weights) == 0) fail("class_weights are all 0");
+}
+
+/// How far the logit of the label is above the mean of the row.
+double lead(const float* logits, std::int64_t classes, std::int32_t label) {
+  return logits[label] - std::accumulate(logits, logits + classes, 0.0) / static_cast<double>(classes);
+}
+
+/// The loss of one row, without smoothing. Writes its softmax to `probabilities` unless that is null.
+double row_loss(const float* logits, std::int64_t classes, std::int32_t label, float* probabilities) {
+  float largest = logits[0];
+  for (std::int64_t c = 1; c < classes; ++c) largest = logits[c] > largest ? logits[c] : largest;
+  double sum = 0;
+  for (std::int64_t c = 0; c < classes; ++c) {
+    const float power = std::exp(logits[c] - largest);
+    sum += power;
+    if (probabilities) probabilities[c] = power;
+  }
+  if (probabilities) {
+    const float scale = static_cast<float>(1 / sum);
+    for (std::int64_t c = 0; c < classes; ++c) probabilities[c] *= scale;
+  }
+  return std::log(sum) + (static_cast<double>(largest) - logits[label]);
+}
+
+class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    const double smoothing = attributes_.label_smoothing;
+    if (!(smoothing >= 0 && smoothing < 1)) fail("label_smoothing must be in [0, 1), got ", smoothing);
+    require_inputs(inputs, 2);
+    require_float(inputs[0], "logits");
+    require_rank(inputs, 0, 2, "logits");
+    require_rank(inputs, 1, 1, "labels");
+    const Shape& logits = inputs[0].shape;
+    const Shape& labels = inputs[1].shape;
+    if (inputs[1].dtype != DType::kInt32)
+      fail("labels must be int32, are ", name_of(inputs[1].dtype), "; labels ", labels);
+    if (labels[0] != logits[0])
+      fail("logits have ", logits[0], " rows, labels ", labels[0], "; logits ", logits, ", labels ", labels);
+    if (logits.elements() == 0) fail("logits need at least one row and one class; logits ", logits);
+    check_weights(attributes_.class_weights, logits[1]);
+    return {{Shape{}, DType::kFloat32}};
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.backward_inputs = {1};
+    traits.no_gradient = {1};
+    return traits;
+  }
+
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override { return {inputs[0]}; }
+
+  void forward(const ForwardContext& context) const override {
+    const std::int64_t rows = context.input(0).shape()[0];
+    const std::int64_t classes = context.input(0).shape()[1];
+    check_labels(context.input(1), classes);
+    const float* logits = context.input(0).data<float>();
+    const std::int32_t* labels = context.input(1).data<std::int32_t>();
+    float* probabilities = context.saved.empty() ? nullptr : context.saved[0]->data<float>();
+    const double smoothing = attributes_.label_smoothing;
+    const std::vector<double>& weights = attributes_.class_weights;
+    ScratchScope scope;
+    const std::span<double> losses = scope.take<double>(rows);
+    parallel_for(rows, row_grain(classes), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const float* row = logits + r * classes;
+        losses[r] = row_loss(row, classes, labels[r], probabilities ? probabilities + r * classes : nullptr);
+        if (smoothing > 0) losses[r] += smoothing * lead(row, classes, labels[r]);
+        if (!weights.empty()) losses[r] *= weights[labels[r]];
+      }
+    });
+    const double total = std::accumulate(losses.begin(), losses.end(), 0.0);
+    *context.output(0).data<float>() = static_cast<float>(total / static_cast<double>(rows));
+  }
+
+  void backward(const BackwardContext& context) const override {
+    if (!context.d_inputs[0]) return;
+    const Tensor& saved = *context.forward->saved[0];
+    const std::int64_t rows = saved.shape()[0];
+    const std::int64_t classes = saved.shape()[1];
+    const float* probabilities = saved.data<float>();
+    const std::int32_t* labels = context.forward->input(1).data<std::int32_t>();
+    const float mean_scale = *context.d_outputs[0]->data<float>() / static_cast<float>(rows);
+    const std::vector<double>& weights = attributes_.class_weights;
+    const auto kept = static_cast<float>(1 - attributes_.label_smoothing);
+    const auto spread = static_cast<float>(attributes_.label_smoothing / static_cast<double>(classes));
+    float* d_logits = context.d_inputs[0]->data<float>();
+    parallel_for(rows, row_grain(classes), [=, &weights](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const float scale = weights.empty() ? mean_scale : mean_scale * static_cast<float>(weights[labels[r]]);
+        const float* p = probabilities + r * classes;
+        float* d = d_logits + r * classes;
+        for (std::int64_t c = 0; c < classes; ++c) d[c] = (p[c] - spread) * scale;
+        d[labels[r]] = (p[labels[r]] - spread - kept) * scale;
+      }
+    });
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    const Tensor& logits = context.input(0);
+    check_labels(context.input(1), logits.shape()[1]);
+    with_float_type(logits, [&]<class T>(T) {
+      *context.output(0).data<T>() = reference::softmax_cross_entropy(
+          logits.shape()[0], logits.shape()[1], logits.data<T>(), context.input(1).data<std::int32_t>(),
+          attributes_.label_smoothing, attributes_.class_weights);
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    const Tensor& logits = context.forward->input(0);
+    if (Tensor* d_logits = context.d_inputs[0])
+      with_float_type(logits, [&]<class T>(T) {
+        reference::softmax_cross_entropy_d_logits(logits.shape()[0], logits.shape()[1], logits.data<T>(),
+                                                  context.forward->input(1).data<std::int32_t>(),
+                                                  attributes_.label_smoothing, attributes_.class_weights,
+                                                  *context.d_outputs[0]->data<T>(), d_logits->data<T>());
+      });
+  }
+};
+
 }  // namespace
 
 std::shared_ptr<Op> Softmax::make(const Attributes& attributes) { return std::make_shared<SoftmaxOp>(attributes); }
 
 Output softmax(Graph& graph, const std::string& name, Output x) {
   return graph.add(name, Softmax::make(), {x}).output();
+}
+
+void SoftmaxCrossEntropyAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("label_smoothing", label_smoothing);
+  visitor.field("class_weights", class_weights);
+}
+
+std::shared_ptr<Op> SoftmaxCrossEntropy::make(const Attributes& attributes) {
+  return std::make_shared<SoftmaxCrossEntropyOp>(attributes);
+}
+
+Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name,
+                             const SoftmaxCrossEntropyAttributes& attributes) {
+  return graph.add(name, SoftmaxCrossEntropy::make(attributes), {logits, labels}).output();
 }
 
 }  // namespace miniqat::layers

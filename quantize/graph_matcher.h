@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "layers/identity.h"
+#include "layers/reshape.h"
 #include "quantize/fake_quant.h"
 
 namespace miniqat::quantize {

@@ -5,7 +5,7 @@
 
 #include "core/graph/source_ops.h"
 #include "core/tensors/random.h"
-#include "layers/softmax_cross_entropy.h"
+#include "layers/softmax.h"
 
 namespace miniqat::training {
 namespace {

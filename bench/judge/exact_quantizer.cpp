@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "bench/judge/exact_op.h"
-#include "layers/chain/chain_rounding.h"
+#include "layers/chain/chain_kernels.h"
 #include "quantize/affine.h"
 #include "quantize/fake_quant.h"
 

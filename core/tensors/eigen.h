@@ -19,7 +19,7 @@
 // Bits: elementwise + - * /, sqrt and select are those of a loop. Sums, products of matrices, exp and log are not, and
 // min and max leave open what becomes of a NaN.
 //
-// Formulas that stay loops: the loss of training (layers/softmax_cross_entropy.cpp), because its exp and its order of
+// Formulas that stay loops: the loss of training (layers/softmax.cpp), because its exp and its order of
 // sums are part of the bits of every checkpoint; argmax (core/tensors/argmax.h), which chooses the first of equals and
 // no class for a NaN; the histogram and the least-squares search of calibration, which count, sort and search and have
 // no vectors.

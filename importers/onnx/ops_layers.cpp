@@ -6,7 +6,6 @@
 #include "layers/batch_norm.h"
 #include "layers/bias_add.h"
 #include "layers/conv2d.h"
-#include "layers/depthwise_conv2d.h"
 #include "layers/matmul.h"
 #include "layers/slice.h"
 

@@ -7,15 +7,10 @@
 #include "importers/onnx/clip.h"
 #include "importers/onnx/hard_swish.h"
 #include "importers/onnx/ops.h"
+#include "layers/activations.h"
 #include "layers/bias_add.h"
-#include "layers/clip.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
-#include "layers/hard_sigmoid.h"
-#include "layers/hard_swish.h"
-#include "layers/leaky_relu.h"
-#include "layers/relu.h"
-#include "layers/sigmoid.h"
 #include "layers/softmax.h"
 
 namespace miniqat::importers {

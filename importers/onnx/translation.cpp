@@ -8,7 +8,7 @@
 #include "core/text/suggest.h"
 #include "importers/onnx/ops.h"
 #include "layers/concat.h"
-#include "layers/pad.h"
+#include "layers/slice.h"
 
 namespace miniqat::importers {
 namespace {

@@ -8,8 +8,6 @@
 #include "core/threads/parallel.h"
 #include "layers/chain/chain.h"
 #include "layers/chain/chain_kernels.h"
-#include "layers/chain/chain_pool.h"
-#include "layers/chain/chain_rounding.h"
 #include "layers/kernels/column_statistics.h"
 
 namespace miniqat::layers {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "layers/chain/chain.h"
-#include "layers/chain/chain_pool.h"
+#include "layers/chain/chain_kernels.h"
 
 namespace miniqat::layers {
 namespace {

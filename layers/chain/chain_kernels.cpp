@@ -1,18 +1,38 @@
 #include "layers/chain/chain_kernels.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 
 #include "core/kernels/instruction_set.h"
+#include "core/kernels/scratch.h"
 #include "core/threads/parallel.h"
-#include "layers/chain/channel_sums.h"
 
 namespace miniqat::layers {
 namespace {
 
+constexpr int kRoundingLanes = 32;
+/// float32 sums run over this many numbers, then go on in float64.
+constexpr std::int64_t kFlush = 64 * kRoundingLanes;
+
 #define MINIQAT_LOOPS "layers/chain/chain_loops.h"
 #include "core/kernels/per_instruction_set.h"
+
+RoundingSums sums_of(const float* d_y, const std::int16_t* codes, std::int64_t n) {
+  const auto loop = MINIQAT_PICK(add_up);
+  RoundingSums sums;
+  for (std::int64_t at = 0; at < n; at += kFlush) {
+    float below[kRoundingLanes] = {}, above[kRoundingLanes] = {}, inside[kRoundingLanes] = {};
+    loop(d_y + at, codes + at, std::min(kFlush, n - at), below, above, inside);
+    for (int lane = 0; lane < kRoundingLanes; ++lane) {
+      sums.below += below[lane];
+      sums.above += above[lane];
+      sums.inside += inside[lane];
+    }
+  }
+  return sums;
+}
 
 }  // namespace
 
@@ -77,6 +97,48 @@ ChainTotals chain_backward(const ChainBackward& work, std::int64_t channels, boo
   if (sums) of_sums->store(totals.sums.data());
   if (products) of_products->store(totals.products.data());
   return totals;
+}
+
+void pool_window_row(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
+                     float* y, std::uint8_t* winners, float* of_winners) {
+  static const auto loop = MINIQAT_PICK(pool_windows);
+  loop(pool, taps, values, pass_low, pass_high, y, winners, of_winners);
+}
+
+void unpool_window_row(const ChainPool& pool, const float* d_y, const std::uint8_t* winners, float* d_x) {
+  static const auto loop = MINIQAT_PICK(unpool_windows);
+  loop(pool, d_y, winners, d_x);
+}
+
+void add_passing(const float* d_y, const std::uint8_t* winners, std::int64_t width, std::int64_t first,
+                 std::int64_t last, float* sums) {
+  static const auto loop = MINIQAT_PICK(add_where_passing);
+  loop(d_y, winners, width, first, last, sums);
+}
+
+void rounding_codes(const float* v, const float* y, std::int64_t n, float scale, float lowest, float highest,
+                    std::int16_t* codes) {
+  static const auto loop = MINIQAT_PICK(encode);
+  // Finite, so that no rounding at all stays 0 in the smallest ranges, too.
+  const float codes_a_unit = std::min(kRoundingCodes / scale, std::numeric_limits<float>::max());
+  loop(v, y, n, codes_a_unit, lowest, highest, codes);
+}
+
+RoundingSums rounding_sums(const float* d_y, const std::int16_t* codes, std::int64_t n) {
+  const int parts = parallel_parts(n, kPointwiseGrain);
+  ScratchScope scope;
+  const std::span<RoundingSums> of_part = scope.filled<RoundingSums>(static_cast<std::size_t>(parts), {});
+  parallel_shares(n, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    of_part[static_cast<std::size_t>(part)] = sums_of(d_y + begin, codes + begin, end - begin);
+  });
+  RoundingSums total;
+  for (const RoundingSums& sums : of_part) {
+    total.below += sums.below;
+    total.above += sums.above;
+    total.inside += sums.inside;
+  }
+  total.inside /= kRoundingCodes;
+  return total;
 }
 
 }  // namespace miniqat::layers

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/tensors/affine.h"
-#include "layers/chain/chain_rounding.h"
+#include "layers/chain/chain_kernels.h"
 
 namespace miniqat {
 

@@ -9,7 +9,6 @@
 #include "core/kernels/scratch.h"
 #include "core/tensors/dtype.h"
 #include "core/threads/parallel.h"
-#include "layers/kernels/column_parts.h"
 
 namespace miniqat::layers {
 namespace {

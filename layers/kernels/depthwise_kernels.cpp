@@ -7,7 +7,7 @@
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
 #include "core/threads/parallel.h"
-#include "layers/kernels/column_parts.h"
+#include "layers/kernels/column_statistics.h"
 
 namespace miniqat::layers {
 namespace {

@@ -4,8 +4,6 @@
 
 #include "layers/kernels/lanes_loops.h"
 
-using FourLanes __attribute__((vector_size(16))) = float;
-
 /// What `kPixels` neighbouring pixels of a run see: the sources of the taps of one row, which follow each other closely
 /// (a run's are `kStep` pixels apart from pixel to pixel), so that pixels share them.
 template <class V, int kPixels, int kColumns, int kStep>

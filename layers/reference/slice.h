@@ -24,7 +24,7 @@ void slice(const Shape& x_shape, const Shape& y_shape, const auto& cuts, const T
   for (std::int64_t i = 0; i < y_shape.elements(); ++i) y[i] = x[cut_index(i, x_shape, y_shape, cuts)];
 }
 
-/// Nothing but 0 for what is left out.
+/// Nothing but 0 for what is left out. (Pad is this, and its gradient is slice: its input is a part of its output.)
 template <class T>
 void slice_d_x(const Shape& x_shape, const Shape& y_shape, const auto& cuts, const T* d_y, T* d_x) {
   std::fill(d_x, d_x + x_shape.elements(), T(0));

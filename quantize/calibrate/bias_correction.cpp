@@ -7,7 +7,7 @@
 #include "core/tensors/eigen.h"
 #include "core/text/error.h"
 #include "layers/batch_norm.h"
-#include "layers/identity.h"
+#include "layers/reshape.h"
 #include "quantize/calibrate/float_network.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"

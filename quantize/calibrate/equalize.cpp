@@ -9,8 +9,8 @@
 #include "core/tensors/eigen.h"
 #include "core/text/error.h"
 #include "layers/batch_norm.h"
-#include "layers/depthwise_conv2d.h"
-#include "layers/identity.h"
+#include "layers/conv2d.h"
+#include "layers/reshape.h"
 
 namespace miniqat::quantize {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
 #include "layers/dropout.h"
-#include "layers/identity.h"
+#include "layers/reshape.h"
 #include "layers/softmax.h"
 #include "quantize/convert/graph_walk.h"
 #include "quantize/convert/seen_ranges.h"

@@ -5,7 +5,6 @@
 
 #include "core/text/error.h"
 #include "layers/conv2d.h"
-#include "layers/depthwise_conv2d.h"
 
 namespace miniqat::quantize {
 namespace {

@@ -10,7 +10,7 @@
 #include "layers/bias_add.h"
 #include "layers/concat.h"
 #include "layers/elementwise.h"
-#include "layers/identity.h"
+#include "layers/reshape.h"
 #include "layers/space_to_batch.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/folded_layer.h"

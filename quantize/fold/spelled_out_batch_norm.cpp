@@ -10,8 +10,8 @@
 #include "layers/batch_norm.h"
 #include "layers/bias_add.h"
 #include "layers/elementwise.h"
-#include "layers/identity.h"
 #include "layers/mean.h"
+#include "layers/reshape.h"
 #include "quantize/graph_matcher.h"
 
 namespace miniqat::quantize {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/threads/parallel.h"
-#include "layers/kernels/column_parts.h"
+#include "layers/kernels/column_statistics.h"
 #include "quantize/kernels/fake_quant_sets.h"
 
 namespace miniqat::quantize {

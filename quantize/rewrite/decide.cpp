@@ -10,8 +10,6 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "layers/conv2d.h"
-#include "layers/depthwise_conv2d.h"
-#include "layers/identity.h"
 #include "layers/matmul.h"
 #include "layers/reshape.h"
 #include "quantize/fold/folded_layer.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "layers/elementwise.h"
-#include "layers/identity.h"
+#include "layers/reshape.h"
 #include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"

@@ -11,7 +11,7 @@
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
 #include "layers/batch_norm.h"
-#include "layers/softmax_cross_entropy.h"
+#include "layers/softmax.h"
 #include "quantize/fake_quant.h"
 #include "quantize/op_roles.h"
 

@@ -6,7 +6,6 @@
 
 #include "core/tensors/random.h"
 #include "core/text/error.h"
-#include "layers/depthwise_conv2d.h"
 #include "tests/layers/convolution_case.h"
 #include "tests/layers/op_runner.h"
 #include "tests/thread_counts.h"

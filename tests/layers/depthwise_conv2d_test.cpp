@@ -1,8 +1,7 @@
-#include "layers/depthwise_conv2d.h"
-
 #include <gtest/gtest.h>
 
 #include "core/text/error.h"
+#include "layers/conv2d.h"
 #include "layers/kernels/depthwise_kernels.h"
 #include "layers/reference/conv2d.h"
 #include "tests/layers/convolution_case.h"

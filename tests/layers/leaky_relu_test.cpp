@@ -1,11 +1,10 @@
-#include "layers/leaky_relu.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "core/graph/op_queries.h"
+#include "layers/activations.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::leaky_relu_test {

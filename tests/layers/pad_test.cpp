@@ -1,10 +1,9 @@
-#include "layers/pad.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "layers/slice.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::pad_test {

@@ -1,10 +1,9 @@
-#include "layers/sigmoid.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "layers/activations.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::sigmoid_test {

@@ -1,5 +1,3 @@
-#include "layers/softmax_cross_entropy.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include "core/engine/session.h"
 #include "core/text/error.h"
 #include "layers/layers.h"
+#include "layers/softmax.h"
 
 namespace miniqat::softmax_cross_entropy_test {
 namespace {

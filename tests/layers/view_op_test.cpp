@@ -1,10 +1,7 @@
 // A plan lets a view's tensors share memory where it can. Where it cannot, the op copies.
 
-#include "layers/view_op.h"
-
 #include <gtest/gtest.h>
 
-#include "layers/identity.h"
 #include "layers/reshape.h"
 #include "tests/layers/op_runner.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "layers/leaky_relu.h"
+#include "layers/activations.h"
 #include "quantize/quantize.h"
 #include "tests/importers/onnx/node_chain.h"
 

@@ -9,8 +9,8 @@
 #include "core/graph/source_ops.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
+#include "layers/activations.h"
 #include "layers/layers.h"
-#include "layers/relu.h"
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
 
