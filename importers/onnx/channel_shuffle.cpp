@@ -1,9 +1,8 @@
 #include "importers/onnx/channel_shuffle.h"
 
 #include "importers/onnx/reshaping.h"
-#include "layers/concat.h"
+#include "layers/parts.h"
 #include "layers/reshape.h"
-#include "layers/slice.h"
 
 namespace miniqat::importers {
 namespace {

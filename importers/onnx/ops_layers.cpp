@@ -4,10 +4,10 @@
 #include "importers/onnx/ops.h"
 #include "importers/onnx/windows.h"
 #include "layers/batch_norm.h"
-#include "layers/bias_add.h"
 #include "layers/conv2d.h"
+#include "layers/elementwise.h"
 #include "layers/matmul.h"
-#include "layers/slice.h"
+#include "layers/parts.h"
 
 namespace miniqat::importers {
 namespace {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "importers/onnx/ops.h"
-#include "layers/slice.h"
+#include "layers/parts.h"
 
 namespace miniqat::importers {
 namespace {

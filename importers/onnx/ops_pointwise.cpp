@@ -8,7 +8,6 @@
 #include "importers/onnx/hard_swish.h"
 #include "importers/onnx/ops.h"
 #include "layers/activations.h"
-#include "layers/bias_add.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/softmax.h"

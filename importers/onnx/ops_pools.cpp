@@ -6,9 +6,9 @@
 #include "importers/onnx/ops.h"
 #include "importers/onnx/windows.h"
 #include "layers/mean.h"
+#include "layers/parts.h"
 #include "layers/pool.h"
 #include "layers/reshape.h"
-#include "layers/slice.h"
 
 namespace miniqat::importers {
 namespace {

@@ -4,7 +4,7 @@
 #include "importers/onnx/channel_shuffle.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/reshaping.h"
-#include "layers/concat.h"
+#include "layers/parts.h"
 
 namespace miniqat::importers {
 namespace {

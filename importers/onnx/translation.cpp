@@ -7,8 +7,7 @@
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "importers/onnx/ops.h"
-#include "layers/concat.h"
-#include "layers/slice.h"
+#include "layers/parts.h"
 
 namespace miniqat::importers {
 namespace {

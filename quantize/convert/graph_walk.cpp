@@ -301,11 +301,11 @@ GraphWalk::Value GraphWalk::padded(const Node& node) {
 
 GraphWalk::Value GraphWalk::cut(const Node& node) {
   const Shape& from = node.input(0).shape();
-  const std::vector<layers::Cut> cuts = node.as<layers::Slice>()->cuts(from.rank());
+  const auto cuts = node.as<layers::Slice>()->cuts(from.rank());
   if (from.rank() == 0 || node.output().shape()[0] != from[0])
     fail(describe(node), " makes ", node.output().shape(), " of ", from, "; an integer model cannot cut the batch");
   integer::Slice slice;
-  for (std::size_t axis = 1; axis < cuts.size(); ++axis) {
+  for (std::size_t axis = 1; axis < static_cast<std::size_t>(from.rank()); ++axis) {
     slice.starts.push_back(cuts[axis].start);
     slice.steps.push_back(cuts[axis].step);
   }

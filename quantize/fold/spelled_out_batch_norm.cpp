@@ -8,7 +8,6 @@
 
 #include "core/graph/source_ops.h"
 #include "layers/batch_norm.h"
-#include "layers/bias_add.h"
 #include "layers/elementwise.h"
 #include "layers/mean.h"
 #include "layers/reshape.h"

@@ -13,7 +13,7 @@
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/suggest.h"
-#include "layers/concat.h"
+#include "layers/parts.h"
 #include "quantize/inspect/quantizer_text.h"
 
 namespace miniqat::quantize {

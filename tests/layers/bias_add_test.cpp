@@ -1,7 +1,6 @@
-#include "layers/bias_add.h"
-
 #include <gtest/gtest.h>
 
+#include "layers/elementwise.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::bias_add_test {

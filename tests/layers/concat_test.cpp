@@ -1,9 +1,8 @@
-#include "layers/concat.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "layers/parts.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::concat_test {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "layers/slice.h"
+#include "layers/parts.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::pad_test {

@@ -1,10 +1,9 @@
-#include "layers/slice.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
+#include "layers/parts.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::slice_test {

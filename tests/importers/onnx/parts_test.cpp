@@ -1,6 +1,7 @@
+#include "layers/parts.h"
+
 #include <gtest/gtest.h>
 
-#include "layers/slice.h"
 #include "tests/importers/onnx/node_chain.h"
 
 // Slice and Split of what the network computes.

@@ -9,6 +9,8 @@
 
 namespace miniqat::layers {
 
+// Slice, Pad and Concat: parts of tensors.
+
 /// What becomes of one axis: number i of the result is number start + i * step of x.
 struct Cut {
   std::int64_t start = 0;
@@ -29,7 +31,7 @@ struct SliceAttributes {
 
   void visit(AttributeVisitor& visitor);
   /// One for each axis of a tensor of that rank, which has the axes.
-  std::vector<Cut> cuts(int rank) const;
+  std::array<Cut, Shape::kMaxRank> cuts(int rank) const;
 };
 
 /// A part of a float32 tensor of any shape. Throws Error with the shape while building when the attributes do not fit
@@ -57,5 +59,23 @@ struct Pad {
 };
 
 Output pad(Graph& graph, const std::string& name, Output x, const PadAttributes& attributes);
+
+struct ConcatAttributes {
+  /// Counts from the end when negative.
+  std::int64_t axis = -1;
+
+  void visit(AttributeVisitor& visitor);
+};
+
+/// Joins one or more float32 tensors along an axis; all other extents must agree. The output's extent along the axis is
+/// the sum of the inputs'. Throws Error with both shapes while building when they don't fit.
+struct Concat {
+  static constexpr std::string_view kType = "Concat";
+  using Attributes = ConcatAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
+};
+
+Output concat(Graph& graph, const std::string& name, std::vector<Output> inputs,
+              const ConcatAttributes& attributes = {});
 
 }  // namespace miniqat::layers
