@@ -31,8 +31,8 @@
 #include "integer/model.h"
 #include "layers/layers.h"
 #include "quantize/convert/convert.h"
-#include "quantize/quantization.h"
 #include "quantize/quantize.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::benchmarks {
 namespace {

@@ -21,8 +21,6 @@
 #include "core/text/quote.h"
 #include "quantize/inspect/graph_diff.h"
 #include "quantize/inspect/graph_dot.h"
-#include "quantize/inspect/quantizer_text.h"
-#include "quantize/quantization.h"
 #include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/run/run_source.h"

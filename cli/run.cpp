@@ -24,7 +24,7 @@
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "core/threads/parallel.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/memory.h"
 #include "training/model_source.h"
 #include "training/picture_feeds.h"

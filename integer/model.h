@@ -7,13 +7,11 @@
 
 #include "core/tensors/shape.h"
 #include "integer/arithmetic.h"
-#include "integer/ops/add.h"
 #include "integer/ops/index_map.h"
 #include "integer/ops/layer.h"
 #include "integer/ops/lookup.h"
-#include "integer/ops/mul.h"
+#include "integer/ops/pair.h"
 #include "integer/ops/pool.h"
-#include "integer/ops/rescale.h"
 
 namespace miniqat {
 class Tensor;

@@ -272,6 +272,12 @@ Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttribu
                         .pads = attributes.pads});
 }
 
+Window2d window_of(const Node& convolution) {
+  const auto* depthwise = convolution.as<DepthwiseConv2d>();
+  return window_of(convolution.input(0).shape(), convolution.input(1).shape(),
+                   depthwise != nullptr ? *depthwise : *convolution.as<Conv2d>());
+}
+
 std::shared_ptr<Op> Conv2d::make(const Attributes& attributes) {
   return std::make_shared<ConvolutionOp<Conv2d, false>>(attributes);
 }

@@ -49,7 +49,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"integer/kernels", {"core", "core/kernels", "integer", "integer/kernels"}},
     {"integer/ops", {"core", "core/kernels", "integer", "integer/kernels", "integer/ops"}},
     {"integer/reference", {"core", "integer", "integer/reference"}},
-    // Its registry (quantize.h) and the summary of a graph (quantization.cpp) know the rooms above it.
+    // Its registry (quantize.h) and the summary of a graph (quantizers.cpp) know the rooms above it.
     {"quantize",
      {"core", "core/graph", "core/kernels", "layers", "layers/chain", "quantize", "quantize/fold", "quantize/kernels",
       "quantize/reference", "quantize/rewrite"}},

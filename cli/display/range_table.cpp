@@ -6,7 +6,7 @@
 #include "cli/display/text_table.h"
 #include "core/text/error.h"
 #include "core/text/suggest.h"
-#include "quantize/inspect/quantizer_text.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::cli {
 namespace {

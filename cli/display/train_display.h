@@ -8,7 +8,7 @@
 
 #include "cli/display/progress_line.h"
 #include "cli/display/step_lines.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/run_observer.h"
 
 namespace miniqat::cli {

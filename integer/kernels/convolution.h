@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "integer/kernels/packed_weights.h"
 #include "integer/kernels/product.h"
 #include "integer/step.h"
 

@@ -9,7 +9,7 @@
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
 #include "core/threads/parallel.h"
-#include "integer/kernels/packed_weights.h"
+#include "integer/kernels/product.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -3,10 +3,79 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
-#include "integer/kernels/packed_weights.h"
+#include "core/tensors/tensor.h"
+#include "integer/kernels/requantization.h"
+#include "integer/model.h"
 
 namespace miniqat::integer {
+
+// A layer's weights as the matrix product wants them. It multiplies unsigned bytes x with signed ones: with an offset
+// per column that makes w = q - offset fit, and z for zero points,
+//
+//   sum (x - z_x) (q - z_w)  =  sum x w  +  (offset - z_w) * sum x  -  z_x * sum (q - z_w)
+//
+// The last term is a constant, added to the bias. The offset is z_w, and the second term vanishes, wherever all q - z_w
+// are signed bytes: always below 8 bits, and with a zero point in the middle. Otherwise it is 128, and the second term
+// needs the sums of x.
+
+/// Columns come in panels, a whole number of vectors each, and within a panel in groups of four rows: the four weights
+/// of a column follow each other, those of a panel's columns are contiguous.
+struct PanelShape {
+  /// Columns of a vector.
+  std::int64_t lanes = 16;
+  /// Columns of every panel but the last, which may have fewer vectors.
+  std::int64_t columns = 64;
+};
+
+class PackedWeights {
+ public:
+  /// The weights of a convolution [kh, kw, in, out] or fully connected layer [in, out], of a model that has passed
+  /// Model::check(), over inputs of the grid `input`. The matrix has a column for each output and as many rows as the
+  /// filter has weights for one. It is cut into segments of `segment` rows each, a divisor of their number, and rows of
+  /// zeros fill each segment up to a multiple of four. shape.columns is a multiple of shape.lanes. Nothing is checked
+  /// or kept by reference.
+  PackedWeights(const Layer& layer, const Grid& input, const Grid& output, const Clamp& clamp, std::int64_t segment,
+                const PanelShape& shape);
+
+  /// The view for loops; valid as long as this. The arrays of one element a column go on to a whole number of vectors:
+  /// what is beyond the last column is 0.
+  struct View {
+    /// [panel][group][column of the panel][4]: w.
+    const std::int8_t* weights;
+    /// bias - z_x * sum (q - z_w) of every column.
+    const std::int32_t* bias;
+    /// offset - z_w of every column, or null where all are 0.
+    const std::int32_t* corrections;
+    Requantization::View requantization;
+    std::int64_t columns;
+    /// Of four rows, padding included.
+    std::int64_t groups;
+  };
+  View view() const;
+
+  /// The layer's outputs.
+  std::int64_t columns() const { return columns_; }
+  std::int64_t panels() const { return (columns_ + shape_.columns - 1) / shape_.columns; }
+  /// Of four rows, padding included.
+  std::int64_t groups() const { return groups_; }
+  /// Sums of x are needed.
+  bool corrected() const { return corrected_; }
+
+ private:
+  void pack(const Layer& layer, std::int64_t segment);
+
+  PanelShape shape_;
+  std::int64_t columns_;
+  std::int64_t groups_;
+  Tensor weights_, bias_, corrections_;
+  bool corrected_ = false;
+  Requantization requantization_;
+};
+
+/// One multiplier for each output channel, also where the layer has one for all.
+std::vector<Multiplier> channel_multipliers(const Layer& layer);
 
 /// Rows of bytes to multiply with packed weights. Row i is not contiguous: its group g of four bytes lies at
 /// source + rows[i] + groups[g], so that windows over images need not be copied together.

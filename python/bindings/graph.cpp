@@ -12,7 +12,7 @@
 #include "importers/onnx/import.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/values.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::python {
 namespace {

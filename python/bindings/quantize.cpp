@@ -12,7 +12,6 @@
 #include "python/bindings/values.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/convert/convert.h"
-#include "quantize/quantization.h"
 #include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/settings/rewrite_settings.h"

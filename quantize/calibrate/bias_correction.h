@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/engine/session.h"
-#include "quantize/calibrate/batches.h"
 #include "quantize/calibrate/channel_pairs.h"
+#include "quantize/calibrate/float_network.h"
 
 namespace miniqat::quantize {
 

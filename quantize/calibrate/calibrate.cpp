@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "core/engine/plan/plan_request.h"
 #include "core/graph/op_queries.h"
 #include "core/text/error.h"
 #include "quantize/calibrate/histogram.h"
-#include "quantize/calibrate/squared_error.h"
+#include "quantize/op_roles.h"
 #include "quantize/quantizers.h"
 #include "quantize/range_training.h"
 
@@ -53,9 +52,9 @@ void CalibrationOptions::check() const {
 
 /// A quantizer and what was seen of the values that it will quantize, by channel.
 struct Calibrator::Quantizer {
-  /// In the graph without quantizers, as is what it quantized.
   const Node* node;
   FakeQuantAttributes attributes;
+  /// Without quantizers in between.
   Output input;
   bool is_weights = false;
   std::int64_t channels = 1;
@@ -67,38 +66,23 @@ struct Calibrator::Quantizer {
 };
 
 Calibrator::Calibrator(Session& session, const CalibrationOptions& options)
-    : session_(session), options_(options), float_graph_(session.graph().clone()) {
+    : session_(session), options_(options), network_(session) {
   options_.check();
-  for (Node* node : float_graph_.topological_order()) {
-    if (node->as<FakeQuant>() == nullptr) continue;
-    const Output input = node->input(0);
-    add(*node, input);
-    float_graph_.reroute(node->output(), input);
-  }
+  for (const Node* node : session.graph().topological_order())
+    if (is_quantizer(*node)) add(*node);
   if (quantizers_.empty()) fail("the graph has no quantizers to calibrate");
-  float_session_ = std::make_unique<Session>(float_graph_);
-  float_session_->restore({.tensors = session_.variables(), .metadata = {}}, Session::Restore::kByName, "the session");
-  RunRequest request;
-  for (const Quantizer& quantizer : quantizers_)
-    if (quantizer.is_weights) request.fetches.push_back(quantizer.input);
-  std::vector<Tensor> fetched = float_session_->run(request, {}).fetched;
-  auto tensor = fetched.begin();
-  for (Quantizer& quantizer : quantizers_) {
-    if (!quantizer.is_weights) continue;
-    quantizer.weights = *tensor++;
-    observe(quantizer, quantizer.weights);
-  }
+  observe(true, {});
 }
 
 Calibrator::~Calibrator() = default;
 
-void Calibrator::add(const Node& node, Output input) {
+void Calibrator::add(const Node& node) {
   const FakeQuantAttributes& attributes = *node.as<FakeQuant>();
   const RangeKindTraits& kind = traits_of(attributes.range);
   if (!kind.changes() || (kind.learned && !has_learned_variables(node))) return;
   Quantizer quantizer{.node = &node,
                       .attributes = attributes,
-                      .input = input,
+                      .input = source_through(node.input(0), OpRole::kQuantizer),
                       .is_weights = kind.follows_tensor() || (kind.learned && quantizes_weights(node)),
                       .channels = node.input(1).shape().elements()};
   const auto channels = static_cast<std::size_t>(quantizer.channels);
@@ -108,17 +92,19 @@ void Calibrator::add(const Node& node, Output input) {
 }
 
 void Calibrator::observe(const Feeds& feeds) {
-  Feeds renamed;
-  for (const auto& [placeholder, tensor] : feeds)
-    renamed.emplace_back(float_graph_.output_at(placeholder.name()), tensor);
-  RunRequest request;
+  observe(false, feeds);
+}
+
+/// Runs the float network for all quantizers of weights, or for all others.
+void Calibrator::observe(bool weights, const Feeds& feeds) {
+  std::vector<Output> fetches;
   for (const Quantizer& quantizer : quantizers_)
-    if (!quantizer.is_weights) request.fetches.push_back(quantizer.input);
-  const std::vector<Tensor> fetched = float_session_->run(request, renamed).fetched;
-  ++batches_;
+    if (quantizer.is_weights == weights) fetches.push_back(quantizer.input);
+  const std::vector<Tensor> fetched = network_.run(fetches, feeds);
+  if (!weights) ++batches_;
   auto tensor = fetched.begin();
   for (Quantizer& quantizer : quantizers_)
-    if (!quantizer.is_weights) observe(quantizer, *tensor++);
+    if (quantizer.is_weights == weights) observe(quantizer, *tensor++);
 }
 
 void Calibrator::observe(Quantizer& quantizer, const Tensor& values) {
@@ -132,7 +118,10 @@ void Calibrator::observe(Quantizer& quantizer, const Tensor& values) {
   if (!widen(observation, quantizer.attributes.grid_options()))
     throw NonFiniteValue(
         concat(describe(*quantizer.node), " ", quantizer.input.name(), " has values that are not finite"));
-  if (quantizer.is_weights) return;
+  if (quantizer.is_weights) {
+    quantizer.weights = values;
+    return;
+  }
   const double weight = debiased_weight(quantizer.attributes.ema_decay, batches_);
   for (std::size_t c = 0; c < quantizer.average.size(); ++c) {
     Range<float>& average = quantizer.average[c];

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "core/engine/session.h"
 #include "quantize/affine.h"
+#include "quantize/calibrate/float_network.h"
 #include "quantize/fake_quant.h"
 
 namespace miniqat::quantize {
@@ -21,7 +21,7 @@ enum class CalibrationMethod {
   kMovingAverage,
   /// Leaves out the outermost values: see CalibrationOptions::percentile.
   kPercentile,
-  /// The range whose grid has the least squared error (squared_error.h).
+  /// The range whose grid has the least squared error (SquaredError).
   kMse,
 };
 
@@ -76,16 +76,15 @@ class Calibrator {
  private:
   struct Quantizer;
 
-  void add(const Node& node, Output input);
+  void add(const Node& node);
+  void observe(bool weights, const Feeds& feeds);
   void observe(Quantizer& quantizer, const Tensor& values);
   Range<float> range_of(const Quantizer& quantizer, std::size_t channel) const;
   void store(const CalibratedRange& range, const Quantizer& quantizer);
 
   Session& session_;
   const CalibrationOptions options_;
-  /// The graph with its quantizers bypassed.
-  Graph float_graph_;
-  std::unique_ptr<Session> float_session_;
+  FloatNetwork network_;
   /// In topological order.
   std::vector<Quantizer> quantizers_;
   std::int64_t batches_ = 0;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "core/engine/session.h"
@@ -19,5 +22,11 @@ class FloatNetwork {
   Graph graph_;
   Session session_;
 };
+
+/// Calls a function with the feeds of each batch, the same ones every time. It may throw, to stop.
+using FeedsOfBatches = std::function<void(const std::function<void(const Feeds&)>&)>;
+
+/// Called before each layer with its name, its number from 1, and their number.
+using OnLayer = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
 }  // namespace miniqat::quantize

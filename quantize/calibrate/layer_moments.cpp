@@ -9,12 +9,6 @@
 namespace miniqat::quantize {
 namespace {
 
-Window2d window_of_layer(const Node& layer) {
-  const auto* depthwise = layer.as<layers::DepthwiseConv2d>();
-  const auto& attributes = depthwise != nullptr ? *depthwise : *layer.as<layers::Conv2d>();
-  return layers::window_of(layer.input(0).shape(), layer.input(1).shape(), attributes);
-}
-
 /// sums += a^T b, all row-major.
 void add_product(const onednn::Matrix& a, const onednn::Matrix& b, std::vector<float>& sums) {
   std::vector<float> product(sums.size());
@@ -68,7 +62,7 @@ std::vector<float> LayerMoments::patches_at(const std::vector<std::int64_t>& pos
     for (const std::int64_t row : positions) to = std::copy_n(input.data<float>() + row * channels, channels, to);
     return patches;
   }
-  const auto& [rows, columns] = window_of_layer(layer_);
+  const auto& [rows, columns] = layers::window_of(layer_);
   for (const std::int64_t position : positions) {
     const std::int64_t ox = position % columns.output, oy = position / columns.output % rows.output;
     const std::int64_t image = position / (columns.output * rows.output);

@@ -24,6 +24,12 @@ class NotQuantized : public Error {
   using Error::Error;
 };
 
+/// A tensor lacks a range that a quantized picture would have given it: the cure is `quantize_input`.
+class PictureNotQuantized : public NotQuantized {
+ public:
+  using NotQuantized::NotQuantized;
+};
+
 /// Makes an integer-only model of an evaluation graph (create_eval_graph) and the values of its variables; docs/
 /// integer-arithmetic.md derives the layer. Structure decides, never names. Every tensor of the model has the name of
 /// the graph's tensor with the same numbers, once these are put on its grid. If the graph has no such tensor (a max
@@ -38,7 +44,8 @@ class NotQuantized : public Error {
 ///
 /// Throws NotQuantized that names the edge for a tensor without range. Throws Error for ops that have no integer
 /// counterpart, more than one input or output, variables that are missing or not finite, quantizers of more than 8
-/// bits, and quantizers whose range never saw a number (seen_ranges.h).
+/// bits, and quantizers whose range never saw a number: it is still
+/// that of its initializer, which says nothing about the tensor.
 integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options = {});
 
 }  // namespace miniqat::quantize

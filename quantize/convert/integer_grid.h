@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -37,5 +39,16 @@ Target activation_target(const Node& quantizer, const Tensor& min, const Tensor&
 /// One grid for each stored range of a quantizer (of weights, say). Throws Error naming the quantizer unless it is one
 /// for evaluation, of at most 8 bits, and its ranges finite.
 std::vector<Affine<float>> grids_of(const Node& quantizer, const Tensor& min, const Tensor& max);
+
+// Elementwise functions as tables of integers.
+
+/// What an op of one input (OpRole::kTable) makes of every number of the input's grid, by its reference loops in
+/// double. The numbers are those that training dequantizes, in float32. Throws Error naming the node for a result that
+/// is not finite.
+std::vector<double> lookup_values(const Node& node, const integer::Grid& input);
+
+/// The integers for these: rounded to float32, then as training rounds them (quantize/affine.h), within the target's
+/// clamp.
+std::vector<std::uint8_t> lookup_table(std::span<const double> values, const Target& target);
 
 }  // namespace miniqat::quantize

@@ -1,6 +1,7 @@
 #include "quantize/convert/integer_layer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -151,6 +152,24 @@ ScaleShift split_biases(Layer& layer, std::span<const double> bias, float input_
   return splits ? scale_shift : ScaleShift{};
 }
 
+/// [before, after] of a spatial axis; left out for none.
+std::array<std::int64_t, 2> border(const std::vector<std::array<std::int64_t, 2>>& borders, std::size_t axis) {
+  return borders.empty() ? std::array<std::int64_t, 2>{0, 0} : borders[axis];
+}
+
+/// Pixel v of block offset b is pixel v * block + b - top of the image, so a tap further in the block is `block`
+/// pixels further in the image.
+WindowAxis dilated_axis(const WindowAxis& inner, std::int64_t extent, std::int64_t block, std::int64_t top,
+                        const std::array<std::int64_t, 2>& crop) {
+  if (inner.stride != 1) fail("a convolution with strides between SpaceToBatchND and BatchToSpaceND is not dilated");
+  WindowAxis axis = {.input = extent, .window = inner.window, .stride = 1, .dilation = inner.dilation * block};
+  axis.output = inner.output * block - crop[0] - crop[1];
+  axis.pad_before = inner.pad_before * block + top - crop[0];
+  if (axis.pad_before < 0) fail("BatchToSpaceND crops ", crop[0], " pixels, more than was padded before");
+  axis.pad_after = std::max<std::int64_t>(axis.source(axis.output - 1, axis.window - 1) + 1 - extent, 0);
+  return axis;
+}
+
 }  // namespace
 
 integer::Grid units_grid(const integer::Grid& output) {
@@ -214,5 +233,15 @@ double scale_ratio(float a, float b, float output) {
 }
 
 double multiplier_in_range(double real) { return std::min(real, kLargestMultiplier); }
+
+Window2d dilated_window(const Atrous& atrous, const layers::BatchToSpaceAttributes& to_space) {
+  const std::vector<std::int64_t>& blocks = atrous.to_batch.block_shape;
+  if (blocks != to_space.block_shape) fail("BatchToSpaceND does not undo the SpaceToBatchND before it");
+  const auto axis = [&](std::size_t i, const WindowAxis& inner) {
+    return dilated_axis(inner, atrous.images[static_cast<int>(i) + 1], blocks[i],
+                        border(atrous.to_batch.paddings, i)[0], border(to_space.crops, i));
+  };
+  return {.rows = axis(0, atrous.window.rows), .columns = axis(1, atrous.window.columns)};
+}
 
 }  // namespace miniqat::quantize

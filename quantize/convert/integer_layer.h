@@ -4,9 +4,12 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/tensors/shape.h"
 #include "core/tensors/tensor.h"
+#include "core/tensors/window.h"
 #include "integer/model.h"
-#include "quantize/convert/integer_scale_shift.h"
+#include "layers/space_to_batch.h"
+#include "quantize/convert/integer_line.h"
 
 namespace miniqat::quantize {
 
@@ -54,5 +57,18 @@ double scale_ratio(float a, float b, float output);
 /// `real`, or a number that both kinds of multipliers can be: with that, a step of the input is already far more than
 /// the output's grid holds.
 double multiplier_in_range(double real);
+
+/// SpaceToBatchND, a convolution of the blocks, BatchToSpaceND: as one dilated convolution.
+struct Atrous {
+  /// [n, h, w, c] before the SpaceToBatchND.
+  Shape images;
+  layers::SpaceToBatchAttributes to_batch;
+  /// Of the convolution, over the blocks.
+  Window2d window = {};
+};
+
+/// The window over the images themselves. Throws Error (to be completed with the node's name) where there is none:
+/// strides other than 1, other blocks than the images were dealt out to, crops beyond the paddings.
+Window2d dilated_window(const Atrous& atrous, const layers::BatchToSpaceAttributes& to_space);
 
 }  // namespace miniqat::quantize

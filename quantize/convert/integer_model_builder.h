@@ -9,8 +9,8 @@
 
 #include "integer/model.h"
 #include "quantize/convert/integer_grid.h"
-#include "quantize/convert/integer_scale_shift.h"
-#include "quantize/convert/integer_window.h"
+#include "quantize/convert/integer_layer.h"
+#include "quantize/convert/integer_line.h"
 
 namespace miniqat::quantize {
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/text/error.h"
+#include "layers/batch_norm.h"
 #include "layers/elementwise.h"
 
 namespace miniqat::quantize {
@@ -23,6 +24,32 @@ FactorAndOffset factor_and_offset(const Node& node, int x, double constant) {
   if (node.as<layers::Div>()) return {1 / constant, 0};
   if (node.as<layers::Sub>()) return x == 0 ? FactorAndOffset{1, -constant} : FactorAndOffset{-1, constant};
   return {1, constant};
+}
+
+using integer::Layer;
+
+/// Of one channel: each weight's distance from the zero point changes its sign.
+void mirror(Layer& layer, std::int64_t channel) {
+  const std::int64_t channels = layer.output_channels();
+  const std::int32_t last = (1 << layer.weight_bits) - 1, zero_point = layer.weight_zero_point(channel);
+  bool stays = true;
+  for (auto i = static_cast<std::size_t>(channel); i < layer.weights.size(); i += static_cast<std::size_t>(channels))
+    stays = stays && 2 * zero_point >= layer.weights[i] && 2 * zero_point - layer.weights[i] <= last;
+  const std::int32_t ends = stays ? 2 * zero_point : last;
+  for (auto i = static_cast<std::size_t>(channel); i < layer.weights.size(); i += static_cast<std::size_t>(channels))
+    layer.weights[i] = static_cast<std::uint8_t>(ends - layer.weights[i]);
+  layer.weight_zero_points[channel] = ends - zero_point;
+}
+
+/// Input 1 gamma, 2 beta, 3 mean, 4 variance.
+std::span<const float> parameter(const Node& batch_norm, const StaticValues& values, int input) {
+  return values.value(batch_norm.input(input)).values<float>();
+}
+
+void make_zero(Layer& layer, std::int64_t channel) {
+  const std::int64_t channels = layer.output_channels();
+  for (auto i = static_cast<std::size_t>(channel); i < layer.weights.size(); i += static_cast<std::size_t>(channels))
+    layer.weights[i] = static_cast<std::uint8_t>(layer.weight_zero_point(channel));
 }
 
 }  // namespace
@@ -83,6 +110,40 @@ integer::Layer scale_shift_layer(const ScaleShift& scale_shift, const Shape& ima
     layer.weight_zero_points.push_back(kZeroPoint);
   }
   return layer;
+}
+
+void scale_channels(Layer& layer, std::span<const double> factors) {
+  const auto channels = static_cast<std::size_t>(layer.output_channels());
+  if (!layer.per_channel()) {
+    layer.weight_scales.assign(channels, layer.weight_scale(0));
+    layer.weight_zero_points.assign(channels, layer.weight_zero_point(0));
+  }
+  for (std::size_t o = 0; o < channels; ++o) {
+    const auto channel = static_cast<std::int64_t>(o);
+    const auto scale = static_cast<float>(layer.weight_scales[o] * std::abs(factors[o]));
+    if (!std::isfinite(scale)) fail("channel ", o, " multiplies its weights by ", factors[o]);
+    if (!std::isnormal(scale)) {
+      make_zero(layer, channel);
+      continue;
+    }
+    layer.weight_scales[o] = scale;
+    if (factors[o] < 0) mirror(layer, channel);
+  }
+}
+
+Line line_of_batch_norm(const Node& batch_norm, const StaticValues& values) {
+  const layers::BatchNormAttributes& attributes = *batch_norm.as<layers::BatchNorm>();
+  if (attributes.is_training) fail(describe(batch_norm), " is one for training: convert the evaluation graph");
+  Line line;
+  for (std::size_t c = 0; c < parameter(batch_norm, values, 1).size(); ++c) {
+    const double squared_sigma = parameter(batch_norm, values, 4)[c] + attributes.epsilon;
+    line.factors.push_back(parameter(batch_norm, values, 1)[c] / std::sqrt(squared_sigma));
+    if (!std::isfinite(line.factors[c]))
+      fail(describe(batch_norm), " divides channel ", c, " by the root of ", squared_sigma);
+    const double mean = parameter(batch_norm, values, 3)[c];
+    line.offsets.push_back(parameter(batch_norm, values, 2)[c] - mean * line.factors[c]);
+  }
+  return line;
 }
 
 }  // namespace miniqat::quantize

@@ -13,44 +13,6 @@
 #include "quantize/reference/batch_norm_fold.h"
 
 namespace miniqat::quantize {
-
-class BatchNormFoldOp final : public OpOf<BatchNormFold> {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
-class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>, public TakesShortcuts {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  /// In a folded layer (see folded_layer.h) two of the three phases need only one of its two convolutions:
-  /// - while the weights' quantizer is off, the BatchNorm's own output equals the output of add_fold;
-  /// - if the moving statistics normalise, recip is 1 and offset 0. The layer's output needs no correction, and the
-  ///   batch's statistics have no reader, as BatchNorm knows.
-  /// In between, the addition of offset 0 is left out.
-  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
-class BatchNormScaleOp final : public OpOf<BatchNormScale> {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  void forward(const ForwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-};
-
 namespace {
 
 void require_epsilon(double epsilon) {
@@ -111,73 +73,227 @@ void put(Tensor* tensor, std::int64_t c, T value) {
   if (tensor != nullptr) tensor->data<T>()[c] = value;
 }
 
+class BatchNormFoldOp final : public OpOf<BatchNormFold> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    constexpr std::array<std::string_view, 4> kRoles = {"gamma", "beta", "mean", "variance"};
+    require_epsilon(attributes_.epsilon);
+    return infer_vectors(inputs, kRoles, 2);
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.backward_inputs = {0, 2, 3};
+    traits.variance_inputs = {3};
+    return traits;
+  }
+
+  void forward(const ForwardContext& context) const override {
+    const auto gamma = input(context, 0), beta = input(context, 1), mean = input(context, 2);
+    const auto multiplier = gamma / sigma(input(context, 3), attributes_.epsilon);
+    store(context.outputs[0], multiplier);
+    store(context.outputs[1], beta - mean * multiplier);
+  }
+
+  void backward(const BackwardContext& context) const override {
+    const ForwardContext& forward = *context.forward;
+    ScratchScope scope;
+    const auto gamma = input(forward, 0), mean = input(forward, 2);
+    const auto s = sigma(input(forward, 3), attributes_.epsilon);
+    const auto d_multiplier = gradient(context, 0, scope), d_bias = gradient(context, 1, scope);
+    // The bias, too, holds the multiplier.
+    const auto d_all = d_multiplier - d_bias * mean;
+    store(context.d_inputs[0], d_all / s);
+    store(context.d_inputs[1], d_bias);
+    store(context.d_inputs[2], -d_bias * gamma / s);
+    store(context.d_inputs[3], -d_all * gamma / (2 * s * s * s));
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    with_float_type(context.input(0), [&]<class T>(T) {
+      const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
+      for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
+        const auto folded = reference::fold(at(0, c), at(1, c), at(2, c), at(3, c), attributes_.epsilon);
+        put(context.outputs[0], c, folded.multiplier);
+        put(context.outputs[1], c, folded.bias);
+      }
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    const ForwardContext& forward = *context.forward;
+    with_float_type(forward.input(0), [&]<class T>(T) {
+      const auto at = [&](int i, std::int64_t c) { return value_at<T>(forward.input(i), c); };
+      for (std::int64_t c = 0; c < forward.input(0).elements(); ++c) {
+        const auto d =
+            reference::fold_backward(at(0, c), at(2, c), at(3, c), attributes_.epsilon,
+                                     gradient_at<T>(context.d_outputs[0], c), gradient_at<T>(context.d_outputs[1], c));
+        put(context.d_inputs[0], c, d.d_gamma);
+        put(context.d_inputs[1], c, d.d_beta);
+        put(context.d_inputs[2], c, d.d_mean);
+        put(context.d_inputs[3], c, d.d_variance);
+      }
+    });
+  }
+};
+
+class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>, public TakesShortcuts {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    constexpr std::array<std::string_view, 5> kRoles = {"gamma", "mean", "variance", "moving_mean", "moving_variance"};
+    require_epsilon(attributes_.epsilon);
+    if (attributes_.freeze_delay < -1)
+      fail("freeze_delay must be a step or -1 for never, is ", attributes_.freeze_delay);
+    return infer_vectors(inputs, kRoles, 3);
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.backward_inputs = {0, 1, 2, 3, 4};
+    traits.no_gradient = {3, 4};
+    traits.variance_inputs = {2, 4};
+    if (attributes_.freeze_delay >= 0) traits.delays = {attributes_.freeze_delay};
+    return traits;
+  }
+
+  /// In a folded layer (see folded_layer.h) two of the three phases need only one of its two convolutions:
+  /// - while the weights' quantizer is off, the BatchNorm's own output equals the output of add_fold;
+  /// - if the moving statistics normalise, recip is 1 and offset 0. The layer's output needs no correction, and the
+  ///   batch's statistics have no reader, as BatchNorm knows.
+  /// In between, the addition of offset 0 is left out.
+  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override {
+    const std::optional<FoldedLayer> folded = find_folded_layer(self);
+    if (!folded) return {};
+    std::vector<Shortcut> shortcuts;
+    const auto replace = [&](const Node& node, Output taken) {
+      for (const Use& use : node.uses()) shortcuts.push_back({use, taken});
+    };
+    if (!phase.training || attributes_.is_frozen(phase))
+      replace(*folded->correction_add, folded->layer_output);
+    else if (!quantizes_weights(*folded, phase.quantization_step))
+      replace(*folded->add_fold, folded->batch_norm->output());
+    else
+      replace(*folded->correction_add, folded->post_conv_mul->output());
+    return shortcuts;
+  }
+
+  void forward(const ForwardContext& context) const override {
+    const auto gamma = input(context, 0), mean = input(context, 1), moving_mean = input(context, 3);
+    const auto sigma_b = sigma(input(context, 2), attributes_.epsilon);
+    const auto sigma_m = sigma(input(context, 4), attributes_.epsilon);
+    store(context.outputs[0], sigma_b / sigma_m);
+    if (attributes_.is_frozen(context)) {
+      store(context.outputs[1], Eigen::ArrayXf::Ones(gamma.size()));
+      store(context.outputs[2], gamma * (mean / sigma_b - moving_mean / sigma_m));
+    } else {
+      store(context.outputs[1], sigma_m / sigma_b);
+      store(context.outputs[2], Eigen::ArrayXf::Zero(gamma.size()));
+    }
+  }
+
+  void backward(const BackwardContext& context) const override {
+    const ForwardContext& forward = *context.forward;
+    ScratchScope scope;
+    const auto gamma = input(forward, 0), mean = input(forward, 1), moving_mean = input(forward, 3);
+    const auto sigma_b = sigma(input(forward, 2), attributes_.epsilon);
+    const auto sigma_m = sigma(input(forward, 4), attributes_.epsilon);
+    const auto d_scale = gradient(context, 0, scope), d_recip = gradient(context, 1, scope),
+               d_offset = gradient(context, 2, scope);
+    // d_variance = d_sigma_b / (2 sigma_b).
+    if (attributes_.is_frozen(forward)) {
+      store(context.d_inputs[0], d_offset * (mean / sigma_b - moving_mean / sigma_m));
+      store(context.d_inputs[1], d_offset * gamma / sigma_b);
+      store(context.d_inputs[2], (d_scale / sigma_m - d_offset * gamma * mean / (sigma_b * sigma_b)) / (2 * sigma_b));
+    } else {
+      store(context.d_inputs[0], Eigen::ArrayXf::Zero(gamma.size()));
+      store(context.d_inputs[1], Eigen::ArrayXf::Zero(gamma.size()));
+      store(context.d_inputs[2], (d_scale / sigma_m - d_recip * sigma_m / (sigma_b * sigma_b)) / (2 * sigma_b));
+    }
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    with_float_type(context.input(0), [&]<class T>(T) {
+      const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
+      for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
+        const auto corrected = reference::correct(at(0, c), at(1, c), at(2, c), at(3, c), at(4, c), attributes_.epsilon,
+                                                  attributes_.is_frozen(context));
+        put(context.outputs[0], c, corrected.scale);
+        put(context.outputs[1], c, corrected.recip);
+        put(context.outputs[2], c, corrected.offset);
+      }
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    const ForwardContext& forward = *context.forward;
+    with_float_type(forward.input(0), [&]<class T>(T) {
+      const auto at = [&](int i, std::int64_t c) { return value_at<T>(forward.input(i), c); };
+      for (std::int64_t c = 0; c < forward.input(0).elements(); ++c) {
+        const reference::CorrectedChannel<T> arriving = {gradient_at<T>(context.d_outputs[0], c),
+                                                         gradient_at<T>(context.d_outputs[1], c),
+                                                         gradient_at<T>(context.d_outputs[2], c)};
+        const auto d = reference::correct_backward(at(0, c), at(1, c), at(2, c), at(3, c), at(4, c),
+                                                   attributes_.epsilon, attributes_.is_frozen(forward), arriving);
+        put(context.d_inputs[0], c, d.d_gamma);
+        put(context.d_inputs[1], c, d.d_mean);
+        put(context.d_inputs[2], c, d.d_variance);
+      }
+    });
+  }
+};
+
+class BatchNormScaleOp final : public OpOf<BatchNormScale> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    constexpr std::array<std::string_view, 2> kRoles = {"gamma", "moving_variance"};
+    require_epsilon(attributes_.epsilon);
+    if (!(attributes_.floor > 0 && std::isfinite(attributes_.floor)))
+      fail("floor must be above 0 and finite, is ", attributes_.floor);
+    require_float32(attributes_.floor, "floor");
+    return infer_vectors(inputs, kRoles, 2);
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.no_gradient = {0, 1};
+    traits.variance_inputs = {1};
+    return traits;
+  }
+
+  void forward(const ForwardContext& context) const override {
+    const auto floor = static_cast<float>(attributes_.floor);
+    const auto gamma = input(context, 0);
+    const auto signed_floor = gamma.unaryExpr([floor](float of) { return std::copysign(floor, of); });
+    const auto scale =
+        (gamma.abs() < floor).select(signed_floor, gamma) / sigma(input(context, 1), attributes_.epsilon);
+    store(context.outputs[0], scale);
+    store(context.outputs[1], 1 / scale);
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    with_float_type(context.input(0), [&]<class T>(T) {
+      for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
+        const T scale = reference::weight_scale(value_at<T>(context.input(0), c), value_at<T>(context.input(1), c),
+                                                attributes_.epsilon, attributes_.floor);
+        put(context.outputs[0], c, scale);
+        put(context.outputs[1], c, 1 / scale);
+      }
+    });
+  }
+};
+
 }  // namespace
 
 void BatchNormFoldAttributes::visit(AttributeVisitor& visitor) { visitor.field("epsilon", epsilon); }
 
 std::shared_ptr<Op> BatchNormFold::make(const Attributes& attributes) {
   return std::make_shared<BatchNormFoldOp>(attributes);
-}
-
-std::vector<TensorSpec> BatchNormFoldOp::infer(std::span<const TensorSpec> inputs) const {
-  constexpr std::array<std::string_view, 4> kRoles = {"gamma", "beta", "mean", "variance"};
-  require_epsilon(attributes_.epsilon);
-  return infer_vectors(inputs, kRoles, 2);
-}
-
-OpTraits BatchNormFoldOp::traits() const {
-  OpTraits traits;
-  traits.backward_inputs = {0, 2, 3};
-  traits.variance_inputs = {3};
-  return traits;
-}
-
-void BatchNormFoldOp::forward(const ForwardContext& context) const {
-  const auto gamma = input(context, 0), beta = input(context, 1), mean = input(context, 2);
-  const auto multiplier = gamma / sigma(input(context, 3), attributes_.epsilon);
-  store(context.outputs[0], multiplier);
-  store(context.outputs[1], beta - mean * multiplier);
-}
-
-void BatchNormFoldOp::backward(const BackwardContext& context) const {
-  const ForwardContext& forward = *context.forward;
-  ScratchScope scope;
-  const auto gamma = input(forward, 0), mean = input(forward, 2);
-  const auto s = sigma(input(forward, 3), attributes_.epsilon);
-  const auto d_multiplier = gradient(context, 0, scope), d_bias = gradient(context, 1, scope);
-  // The bias, too, holds the multiplier.
-  const auto d_all = d_multiplier - d_bias * mean;
-  store(context.d_inputs[0], d_all / s);
-  store(context.d_inputs[1], d_bias);
-  store(context.d_inputs[2], -d_bias * gamma / s);
-  store(context.d_inputs[3], -d_all * gamma / (2 * s * s * s));
-}
-
-void BatchNormFoldOp::reference_forward(const ForwardContext& context) const {
-  with_float_type(context.input(0), [&]<class T>(T) {
-    const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
-    for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
-      const auto folded = reference::fold(at(0, c), at(1, c), at(2, c), at(3, c), attributes_.epsilon);
-      put(context.outputs[0], c, folded.multiplier);
-      put(context.outputs[1], c, folded.bias);
-    }
-  });
-}
-
-void BatchNormFoldOp::reference_backward(const BackwardContext& context) const {
-  const ForwardContext& forward = *context.forward;
-  with_float_type(forward.input(0), [&]<class T>(T) {
-    const auto at = [&](int i, std::int64_t c) { return value_at<T>(forward.input(i), c); };
-    for (std::int64_t c = 0; c < forward.input(0).elements(); ++c) {
-      const auto d =
-          reference::fold_backward(at(0, c), at(2, c), at(3, c), attributes_.epsilon,
-                                   gradient_at<T>(context.d_outputs[0], c), gradient_at<T>(context.d_outputs[1], c));
-      put(context.d_inputs[0], c, d.d_gamma);
-      put(context.d_inputs[1], c, d.d_beta);
-      put(context.d_inputs[2], c, d.d_mean);
-      put(context.d_inputs[3], c, d.d_variance);
-    }
-  });
 }
 
 bool BatchNormCorrectionAttributes::is_frozen(const Phase& phase) const {
@@ -193,102 +309,6 @@ std::shared_ptr<Op> BatchNormCorrection::make(const Attributes& attributes) {
   return std::make_shared<BatchNormCorrectionOp>(attributes);
 }
 
-std::vector<TensorSpec> BatchNormCorrectionOp::infer(std::span<const TensorSpec> inputs) const {
-  constexpr std::array<std::string_view, 5> kRoles = {"gamma", "mean", "variance", "moving_mean", "moving_variance"};
-  require_epsilon(attributes_.epsilon);
-  if (attributes_.freeze_delay < -1) fail("freeze_delay must be a step or -1 for never, is ", attributes_.freeze_delay);
-  return infer_vectors(inputs, kRoles, 3);
-}
-
-OpTraits BatchNormCorrectionOp::traits() const {
-  OpTraits traits;
-  traits.backward_inputs = {0, 1, 2, 3, 4};
-  traits.no_gradient = {3, 4};
-  traits.variance_inputs = {2, 4};
-  if (attributes_.freeze_delay >= 0) traits.delays = {attributes_.freeze_delay};
-  return traits;
-}
-
-std::vector<Shortcut> BatchNormCorrectionOp::shortcuts(const Node& self, const Phase& phase) const {
-  const std::optional<FoldedLayer> folded = find_folded_layer(self);
-  if (!folded) return {};
-  std::vector<Shortcut> shortcuts;
-  const auto replace = [&](const Node& node, Output taken) {
-    for (const Use& use : node.uses()) shortcuts.push_back({use, taken});
-  };
-  if (!phase.training || attributes_.is_frozen(phase))
-    replace(*folded->correction_add, folded->layer_output);
-  else if (!quantizes_weights(*folded, phase.quantization_step))
-    replace(*folded->add_fold, folded->batch_norm->output());
-  else
-    replace(*folded->correction_add, folded->post_conv_mul->output());
-  return shortcuts;
-}
-
-void BatchNormCorrectionOp::forward(const ForwardContext& context) const {
-  const auto gamma = input(context, 0), mean = input(context, 1), moving_mean = input(context, 3);
-  const auto sigma_b = sigma(input(context, 2), attributes_.epsilon);
-  const auto sigma_m = sigma(input(context, 4), attributes_.epsilon);
-  store(context.outputs[0], sigma_b / sigma_m);
-  if (attributes_.is_frozen(context)) {
-    store(context.outputs[1], Eigen::ArrayXf::Ones(gamma.size()));
-    store(context.outputs[2], gamma * (mean / sigma_b - moving_mean / sigma_m));
-  } else {
-    store(context.outputs[1], sigma_m / sigma_b);
-    store(context.outputs[2], Eigen::ArrayXf::Zero(gamma.size()));
-  }
-}
-
-void BatchNormCorrectionOp::backward(const BackwardContext& context) const {
-  const ForwardContext& forward = *context.forward;
-  ScratchScope scope;
-  const auto gamma = input(forward, 0), mean = input(forward, 1), moving_mean = input(forward, 3);
-  const auto sigma_b = sigma(input(forward, 2), attributes_.epsilon);
-  const auto sigma_m = sigma(input(forward, 4), attributes_.epsilon);
-  const auto d_scale = gradient(context, 0, scope), d_recip = gradient(context, 1, scope),
-             d_offset = gradient(context, 2, scope);
-  // d_variance = d_sigma_b / (2 sigma_b).
-  if (attributes_.is_frozen(forward)) {
-    store(context.d_inputs[0], d_offset * (mean / sigma_b - moving_mean / sigma_m));
-    store(context.d_inputs[1], d_offset * gamma / sigma_b);
-    store(context.d_inputs[2], (d_scale / sigma_m - d_offset * gamma * mean / (sigma_b * sigma_b)) / (2 * sigma_b));
-  } else {
-    store(context.d_inputs[0], Eigen::ArrayXf::Zero(gamma.size()));
-    store(context.d_inputs[1], Eigen::ArrayXf::Zero(gamma.size()));
-    store(context.d_inputs[2], (d_scale / sigma_m - d_recip * sigma_m / (sigma_b * sigma_b)) / (2 * sigma_b));
-  }
-}
-
-void BatchNormCorrectionOp::reference_forward(const ForwardContext& context) const {
-  with_float_type(context.input(0), [&]<class T>(T) {
-    const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
-    for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
-      const auto corrected = reference::correct(at(0, c), at(1, c), at(2, c), at(3, c), at(4, c), attributes_.epsilon,
-                                                attributes_.is_frozen(context));
-      put(context.outputs[0], c, corrected.scale);
-      put(context.outputs[1], c, corrected.recip);
-      put(context.outputs[2], c, corrected.offset);
-    }
-  });
-}
-
-void BatchNormCorrectionOp::reference_backward(const BackwardContext& context) const {
-  const ForwardContext& forward = *context.forward;
-  with_float_type(forward.input(0), [&]<class T>(T) {
-    const auto at = [&](int i, std::int64_t c) { return value_at<T>(forward.input(i), c); };
-    for (std::int64_t c = 0; c < forward.input(0).elements(); ++c) {
-      const reference::CorrectedChannel<T> arriving = {gradient_at<T>(context.d_outputs[0], c),
-                                                       gradient_at<T>(context.d_outputs[1], c),
-                                                       gradient_at<T>(context.d_outputs[2], c)};
-      const auto d = reference::correct_backward(at(0, c), at(1, c), at(2, c), at(3, c), at(4, c), attributes_.epsilon,
-                                                 attributes_.is_frozen(forward), arriving);
-      put(context.d_inputs[0], c, d.d_gamma);
-      put(context.d_inputs[1], c, d.d_mean);
-      put(context.d_inputs[2], c, d.d_variance);
-    }
-  });
-}
-
 void BatchNormScaleAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("epsilon", epsilon);
   visitor.field("floor", floor);
@@ -296,42 +316,6 @@ void BatchNormScaleAttributes::visit(AttributeVisitor& visitor) {
 
 std::shared_ptr<Op> BatchNormScale::make(const Attributes& attributes) {
   return std::make_shared<BatchNormScaleOp>(attributes);
-}
-
-std::vector<TensorSpec> BatchNormScaleOp::infer(std::span<const TensorSpec> inputs) const {
-  constexpr std::array<std::string_view, 2> kRoles = {"gamma", "moving_variance"};
-  require_epsilon(attributes_.epsilon);
-  if (!(attributes_.floor > 0 && std::isfinite(attributes_.floor)))
-    fail("floor must be above 0 and finite, is ", attributes_.floor);
-  require_float32(attributes_.floor, "floor");
-  return infer_vectors(inputs, kRoles, 2);
-}
-
-OpTraits BatchNormScaleOp::traits() const {
-  OpTraits traits;
-  traits.no_gradient = {0, 1};
-  traits.variance_inputs = {1};
-  return traits;
-}
-
-void BatchNormScaleOp::forward(const ForwardContext& context) const {
-  const auto floor = static_cast<float>(attributes_.floor);
-  const auto gamma = input(context, 0);
-  const auto signed_floor = gamma.unaryExpr([floor](float of) { return std::copysign(floor, of); });
-  const auto scale = (gamma.abs() < floor).select(signed_floor, gamma) / sigma(input(context, 1), attributes_.epsilon);
-  store(context.outputs[0], scale);
-  store(context.outputs[1], 1 / scale);
-}
-
-void BatchNormScaleOp::reference_forward(const ForwardContext& context) const {
-  with_float_type(context.input(0), [&]<class T>(T) {
-    for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
-      const T scale = reference::weight_scale(value_at<T>(context.input(0), c), value_at<T>(context.input(1), c),
-                                              attributes_.epsilon, attributes_.floor);
-      put(context.outputs[0], c, scale);
-      put(context.outputs[1], c, 1 / scale);
-    }
-  });
 }
 
 }  // namespace miniqat::quantize

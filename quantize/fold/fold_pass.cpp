@@ -21,7 +21,7 @@
 #include "quantize/fold/fold_candidate.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::quantize {
 namespace {

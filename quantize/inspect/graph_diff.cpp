@@ -10,7 +10,7 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "quantize/inspect/quantizer_text.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::quantize {
 namespace {

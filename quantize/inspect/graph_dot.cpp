@@ -14,7 +14,7 @@
 #include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "layers/parts.h"
-#include "quantize/inspect/quantizer_text.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::quantize {
 namespace {

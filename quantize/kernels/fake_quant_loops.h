@@ -1,5 +1,5 @@
 // The loops of FakeQuant over the elements of a tensor, for core/kernels/per_instruction_set.h. Their contracts are
-// those of FakeQuantLoops (quantize/kernels/fake_quant_sets.h).
+// those of FakeQuantLoops (quantize/kernels/fake_quant_kernels.h).
 
 /// Elements of a tensor that is read from the cache. Beyond, one row at a time is faster than several: the processor
 /// fetches ahead along one stream.

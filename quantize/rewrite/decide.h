@@ -12,7 +12,6 @@
 #include "quantize/fold/fold_pass.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "quantize/rewrite/layer_settings.h"
-#include "quantize/rewrite/residual_sums.h"
 #include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::quantize {
@@ -121,8 +120,8 @@ struct Decisions {
 /// none. An op with an output_range() has that as its fixed range. With quantize_input, float placeholders that feed a
 /// layer in scope get `<placeholder>/input_quant`.
 ///
-/// Layers read what RewriteOptions::sums_bits keeps wide (residual_sums.h) through `edge_quant`, in the wide one's
-/// scope.
+/// Of what RewriteOptions::sums_bits keeps wide (ResidualSums), layers read `edge_quant` in the quantizer's scope,
+/// which reads the wide one.
 ///
 /// On an activation, all consumers and the graph outputs move to the quantizer, and a tensor that feeds a quantizer
 /// already (also through Reshape or Identity) is left alone. A quantizer of weights serves layers only: a weight

@@ -16,7 +16,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/rewrite/decide.h"
-#include "quantize/rewrite/rewrite_conflicts.h"
+#include "quantize/rewrite/remarks.h"
 #include "quantize/rewrite/rewrite_report.h"
 
 namespace miniqat::quantize {

@@ -14,7 +14,7 @@
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "layers/layers.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::fuzz {
 namespace {

@@ -1,7 +1,5 @@
 // What a graph says of its quantization, and what a second rewrite finds otherwise than asked.
 
-#include "quantize/quantization.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "core/text/json.h"
 #include "layers/layers.h"
 #include "models/models.h"
+#include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/random_net.h"
 

@@ -5,7 +5,7 @@
 #include "layers/layers.h"
 #include "optim/sgd.h"
 #include "quantize/calibrate/calibrate.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 
 namespace miniqat::testing {
 namespace {

@@ -12,7 +12,6 @@
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
-#include "quantize/quantization.h"
 #include "quantize/quantizers.h"
 
 namespace miniqat::training {

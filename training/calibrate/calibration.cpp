@@ -13,7 +13,7 @@
 #include "core/threads/parallel.h"
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/evaluate/one_answer.h"
 #include "training/memory.h"

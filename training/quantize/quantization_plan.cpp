@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/text/error.h"
-#include "quantize/rewrite/residual_sums.h"
+#include "quantize/rewrite/layer_patterns.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"

@@ -7,7 +7,7 @@
 
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/model_source.h"
 
 namespace miniqat::training {

@@ -4,7 +4,7 @@
 
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/run/run_source.h"
 
 namespace miniqat::training {

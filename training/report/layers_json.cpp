@@ -1,6 +1,6 @@
 #include "training/report/layers_json.h"
 
-#include "quantize/inspect/quantizer_text.h"
+#include "quantize/quantizers.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {

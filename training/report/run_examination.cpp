@@ -11,7 +11,7 @@
 #include "core/text/error.h"
 #include "datasets/class_counts.h"
 #include "quantize/op_roles.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/evaluate/class_scores.h"
 #include "training/evaluate/integer_evaluator.h"
 #include "training/listing/run_list.h"

@@ -1,7 +1,7 @@
 #include "training/run/float_run.h"
 
 #include "quantize/fake_quant.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"
 #include "training/run/init_checkpoint.h"

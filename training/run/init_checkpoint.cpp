@@ -10,7 +10,6 @@
 #include "core/text/quote.h"
 #include "importers/onnx/import.h"
 #include "quantize/fake_quant.h"
-#include "quantize/quantization.h"
 #include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/run/run_source.h"

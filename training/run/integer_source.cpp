@@ -9,7 +9,6 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "quantize/convert/convert.h"
-#include "quantize/convert/refusals.h"
 #include "quantize/fake_quant.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"

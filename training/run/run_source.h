@@ -6,7 +6,7 @@
 
 #include "datasets/dataset.h"
 #include "integer/arithmetic.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/run/data_of_run.h"
 #include "training/run/run_directory.h"
 #include "training/settings/train_settings.h"

@@ -7,7 +7,7 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "training/settings/usage_error.h"
 

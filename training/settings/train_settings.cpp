@@ -15,7 +15,7 @@
 #include "datasets/data_dir.h"
 #include "datasets/dataset.h"
 #include "datasets/user_files.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/save_interval.h"

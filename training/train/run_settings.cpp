@@ -9,7 +9,7 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "datasets/user_files.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/run/class_weights.h"
 #include "training/run/run_source.h"

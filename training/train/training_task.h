@@ -7,7 +7,7 @@
 #include "core/engine/optimizer.h"
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/shared_evaluation.h"

@@ -1,5 +1,3 @@
-#include "quantize/calibrate/squared_error.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <functional>
 
 #include "core/tensors/random.h"
+#include "quantize/calibrate/histogram.h"
 
 namespace miniqat::quantize::squared_error_test {
 namespace {

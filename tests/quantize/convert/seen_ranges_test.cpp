@@ -1,5 +1,3 @@
-#include "quantize/convert/seen_ranges.h"
-
 #include <gtest/gtest.h>
 
 #include "core/engine/session.h"

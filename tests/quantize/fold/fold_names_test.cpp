@@ -9,7 +9,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/fold_pass.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/folding_outcome.h"
 

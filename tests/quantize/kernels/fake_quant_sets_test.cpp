@@ -1,8 +1,6 @@
 // The loops of every instruction set that this machine has, side by side with the baseline's: the same bits, also where
 // the order of a sum decides over the last one.
 
-#include "quantize/kernels/fake_quant_sets.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -4,7 +4,7 @@
 
 #include "core/graph/graph_json.h"
 #include "core/text/json.h"
-#include "quantize/inspect/quantizer_text.h"
+#include "quantize/quantizers.h"
 #include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize::all_values_test {

@@ -9,7 +9,7 @@
 #include "core/graph/graph_json.h"
 #include "core/text/json.h"
 #include "optim/sgd.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "tests/errors.h"
 #include "tests/quantize/toy_graph.h"
 

@@ -1,11 +1,10 @@
-#include "quantize/rewrite/residual_sums.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "models/models.h"
 #include "quantize/op_roles.h"
+#include "quantize/rewrite/layer_patterns.h"
 #include "tests/errors.h"
 #include "tests/quantize/toy_graph.h"
 

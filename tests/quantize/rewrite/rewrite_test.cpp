@@ -7,8 +7,8 @@
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
 #include "core/text/error.h"
-#include "quantize/quantization.h"
 #include "quantize/quantize.h"
+#include "quantize/quantizers.h"
 #include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize::rewrite_test {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/graph/graph_json.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize::scales_test {

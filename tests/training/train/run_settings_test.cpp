@@ -1,7 +1,7 @@
 #include "training/train/run_settings.h"
 
 #include "core/graph/graph_json.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"

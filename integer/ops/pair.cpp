@@ -1,16 +1,26 @@
-#include "integer/ops/mul.h"
+#include "integer/ops/pair.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/kernels/instruction_set.h"
 #include "core/threads/parallel.h"
-#include "integer/kernels/pair_of_inputs.h"
 #include "integer/kernels/requantization.h"
 #include "integer/ops/operation_check.h"
 #include "integer/step.h"
 
 namespace miniqat::integer {
+
+void Add::check(const OperationCheck& rules) const {
+  rules.require_inputs(2);
+  rules.require_same_shapes();
+  rules.require(multipliers.mantissas.size() == 2, "takes two multipliers");
+  for (const std::int32_t mantissa : multipliers.mantissas)
+    rules.require(mantissa >= 0 && mantissa <= SharedMultipliers::kLargestMantissa, "has a multiplier's mantissa of ",
+                  mantissa, ", not in [0, 2^21]");
+  rules.require_shift(multipliers.shift, SharedMultipliers::kLargestShift);
+}
 
 void Mul::check(const OperationCheck& rules) const {
   rules.require_inputs(2);
@@ -60,8 +70,49 @@ StretchedPair stretched_pair(const Shape& a, const Shape& b) {
 
 namespace {
 
-#define MINIQAT_LOOPS "integer/ops/mul_loops.h"
+/// The grids of two inputs and of the output.
+struct PairOfInputs {
+  PairOfInputs(const Model& model, const Operation& operation)
+      : size(model.output_of(operation).shape.elements()),
+        zero_points{model.input_of(operation, 0).grid.zero_point, model.input_of(operation, 1).grid.zero_point},
+        zero_point(model.output_of(operation).grid.zero_point),
+        clamp(operation.clamp) {}
+
+  /// Elements of an example, of the output.
+  std::int64_t size;
+  std::array<std::int32_t, 2> zero_points;
+  /// The output's.
+  std::int32_t zero_point;
+  Clamp clamp;
+};
+
+struct ScaledSum {
+  std::int32_t mantissas[2];
+  std::int32_t rounding, shift;
+};
+
+#define MINIQAT_LOOPS "integer/ops/pair_loops.h"
 #include "core/kernels/per_instruction_set.h"
+
+class AddStep : public Step {
+ public:
+  AddStep(const Model& model, const Operation& operation, const SharedMultipliers& multipliers)
+      : pair_(model, operation),
+        sum_{.mantissas = {multipliers.mantissas[0], multipliers.mantissas[1]},
+             .rounding = std::int32_t{1} << (multipliers.shift - 1),
+             .shift = multipliers.shift} {}
+
+  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override {
+    const auto add = MINIQAT_PICK(add_scaled);
+    parallel_for(n * pair_.size, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+      add(inputs[0] + begin, inputs[1] + begin, end - begin, pair_, sum_, output + begin);
+    });
+  }
+
+ private:
+  PairOfInputs pair_;
+  ScaledSum sum_;
+};
 
 class MulStep : public Step {
  public:
@@ -115,6 +166,10 @@ class MulStep : public Step {
 };
 
 }  // namespace
+
+std::unique_ptr<Step> Add::make_step(const Model& model, const Operation& operation) const {
+  return std::make_unique<AddStep>(model, operation, multipliers);
+}
 
 std::unique_ptr<Step> Mul::make_step(const Model& model, const Operation& operation) const {
   return std::make_unique<MulStep>(model, operation, multiplier);
