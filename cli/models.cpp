@@ -13,7 +13,7 @@
 #include "cli/flags/command_line.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
-#include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "training/settings/usage_error.h"

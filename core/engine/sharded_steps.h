@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/lanes.h"
+#include "core/engine/worker_threads.h"
 #include "core/engine/plan/plan.h"
 #include "core/engine/shard_exchange.h"
 #include "core/engine/sweep.h"

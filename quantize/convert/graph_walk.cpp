@@ -242,10 +242,10 @@ const Pending& GraphWalk::layer_sum(const Node& node, Output sum) {
 
 GraphWalk::Value GraphWalk::normalised(const Node& node) {
   if (!values_.moves(node.input(0).node)) fail_unsupported(node);
-  if (!is_folded_late(node)) return line(node, 0, line_of_batch_norm(node, values_));
+  if (!is_folded_late(node)) return scaled_and_shifted(node, 0, scale_shift_of_batch_norm(node, values_));
   Pending pending = layer_sum(node, node.input(0));
   // y = gamma (x - mean) / sigma + beta is that layer with weights gamma / sigma times as large and a bias.
-  const std::vector<double> factors = line_of_batch_norm(node, values_).factors;
+  const std::vector<double> factors = scale_shift_of_batch_norm(node, values_).factors;
   const auto of_channel = [&](int input, std::size_t o) { return values_.value(node.input(input)).data<float>()[o]; };
   for (std::size_t o = 0; o < pending.bias.size(); ++o)
     pending.bias[o] = factors[o] * (pending.bias[o] - of_channel(3, o)) + of_channel(2, o);

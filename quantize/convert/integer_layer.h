@@ -9,7 +9,7 @@
 #include "core/tensors/window.h"
 #include "integer/model.h"
 #include "layers/space_to_batch.h"
-#include "quantize/convert/integer_line.h"
+#include "quantize/convert/integer_scale_shift.h"
 
 namespace miniqat::quantize {
 

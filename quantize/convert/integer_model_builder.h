@@ -10,7 +10,7 @@
 #include "integer/model.h"
 #include "quantize/convert/integer_grid.h"
 #include "quantize/convert/integer_layer.h"
-#include "quantize/convert/integer_line.h"
+#include "quantize/convert/integer_scale_shift.h"
 
 namespace miniqat::quantize {
 

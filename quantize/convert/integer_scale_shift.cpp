@@ -131,19 +131,19 @@ void scale_channels(Layer& layer, std::span<const double> factors) {
   }
 }
 
-Line line_of_batch_norm(const Node& batch_norm, const StaticValues& values) {
+ScaleShift scale_shift_of_batch_norm(const Node& batch_norm, const StaticValues& values) {
   const layers::BatchNormAttributes& attributes = *batch_norm.as<layers::BatchNorm>();
   if (attributes.is_training) fail(describe(batch_norm), " is one for training: convert the evaluation graph");
-  Line line;
+  ScaleShift scale_shift;
   for (std::size_t c = 0; c < parameter(batch_norm, values, 1).size(); ++c) {
     const double squared_sigma = parameter(batch_norm, values, 4)[c] + attributes.epsilon;
-    line.factors.push_back(parameter(batch_norm, values, 1)[c] / std::sqrt(squared_sigma));
-    if (!std::isfinite(line.factors[c]))
+    scale_shift.factors.push_back(parameter(batch_norm, values, 1)[c] / std::sqrt(squared_sigma));
+    if (!std::isfinite(scale_shift.factors[c]))
       fail(describe(batch_norm), " divides channel ", c, " by the root of ", squared_sigma);
     const double mean = parameter(batch_norm, values, 3)[c];
-    line.offsets.push_back(parameter(batch_norm, values, 2)[c] - mean * line.factors[c]);
+    scale_shift.offsets.push_back(parameter(batch_norm, values, 2)[c] - mean * scale_shift.factors[c]);
   }
-  return line;
+  return scale_shift;
 }
 
 }  // namespace miniqat::quantize

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/graph/graph.h"
 #include "core/tensors/tensor.h"
 #include "integer/model.h"
 #include "quantize/convert/integer_grid.h"
+#include "quantize/convert/static_values.h"
 
 namespace miniqat::quantize {
 
@@ -35,5 +37,15 @@ std::vector<double> scale_shift_values(const ScaleShift& scale_shift, const inte
 /// the factors. Biases, which are the offsets, and multipliers are left to finish_layer(). Throws Error naming the
 /// channel for a factor that no scale reaches.
 integer::Layer scale_shift_layer(const ScaleShift& scale_shift, const Shape& images);
+
+/// What a batch norm in evaluation does to each channel: gamma / sigma (x - mean) + beta, by the moving statistics.
+/// Throws Error naming the node for one that trains, and where gamma / sigma is not finite.
+ScaleShift scale_shift_of_batch_norm(const Node& batch_norm, const StaticValues& values);
+
+/// Makes the products of each output channel `factors` times as large: by its scale; where a factor is negative, by the
+/// signs of its weights, too. Their zero point stays if it can: it moves where the mirrored weights would leave the
+/// integers that there are. Weights whose scale would be 0, or too small for a normal float32, become 0 themselves, and
+/// the channel a constant. Throws Error for a scale that is not finite.
+void scale_channels(integer::Layer& layer, std::span<const double> factors);
 
 }  // namespace miniqat::quantize

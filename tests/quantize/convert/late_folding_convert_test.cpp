@@ -10,7 +10,7 @@
 #include "exporters/tflite/tflite.h"
 #include "integer/engine.h"
 #include "layers/batch_norm.h"
-#include "quantize/convert/integer_line.h"
+#include "quantize/convert/integer_scale_shift.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
