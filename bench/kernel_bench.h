@@ -6,8 +6,8 @@
 
 #include "bench/kernel_registry.h"
 #include "bench/measure/perf_counters.h"
-#include "bench/measure/quietness.h"
 #include "bench/measure/rounds.h"
+#include "bench/measure/this_machine.h"
 #include "bench/roofline.h"
 
 namespace miniqat::bench {

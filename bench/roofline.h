@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/measure/quietness.h"
 #include "bench/measure/this_machine.h"
 #include "bench/operation.h"
 #include "core/engine/profile.h"

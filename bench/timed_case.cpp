@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "bench/difference.h"
 #include "bench/foreign_code.h"
+#include "bench/kernel_check.h"
 #include "bench/roofline.h"
 #include "core/tensors/dtype.h"
 #include "core/tensors/random.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/guarded_array.h"
+#include "bench/foreign_code.h"
 #include "bench/kernel_registry.h"
 #include "bench/operation.h"
 #include "quantize/affine.h"

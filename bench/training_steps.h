@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/measure/quietness.h"
 #include "bench/measure/rounds.h"
+#include "bench/measure/this_machine.h"
 
 namespace miniqat::bench {
 

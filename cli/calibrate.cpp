@@ -3,20 +3,18 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/display/batch_display.h"
-#include "cli/display/range_table.h"
+#include "cli/display/run_display.h"
+#include "cli/display/tables.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
-#include "cli/interrupt.h"
 #include "cli/model_start.h"
-#include "cli/with_flags.h"
+#include "cli/notes.h"
+#include "cli/process.h"
 #include "core/text/quote.h"
 #include "training/calibrate/calibration.h"
-#include "training/percent.h"
+#include "training/figures.h"
 #include "training/run/run_directory.h"
-#include "training/settings/data_dir_help.h"
-#include "training/settings/threads_help.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::cli {
 

@@ -9,13 +9,12 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/display/print_note.h"
 #include "cli/export_float.h"
 #include "cli/export_html.h"
-#include "cli/file_notes.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/skip_broken.h"
-#include "cli/graph_file.h"
+#include "cli/flags/setting_flags.h"
+#include "cli/model_start.h"
+#include "cli/notes.h"
 #include "core/files/files.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
@@ -32,7 +31,7 @@
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
-#include "training/settings/data_dir_help.h"
+#include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {

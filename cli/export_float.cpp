@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "cli/graph_file.h"
+#include "cli/model_start.h"
 #include "core/engine/session.h"
 #include "core/files/safetensors.h"
 #include "core/text/error.h"
@@ -10,7 +10,6 @@
 #include "quantize/op_roles.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
-#include "training/run/init_checkpoint.h"
 #include "training/run/run_source.h"
 #include "training/settings/usage_error.h"
 

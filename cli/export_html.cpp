@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
-#include "cli/display/print_note.h"
-#include "cli/file_notes.h"
+#include "cli/notes.h"
+#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "exporters/html/html.h"

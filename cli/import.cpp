@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "cli/commands.h"
-#include "cli/display/text_table.h"
+#include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
 #include "core/files/files.h"
 #include "core/graph/graph_json.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/display/print_note.h"
-#include "cli/display/range_table.h"
+#include "cli/display/tables.h"
 #include "cli/flags/command_line.h"
-#include "cli/graph_file.h"
+#include "cli/model_start.h"
+#include "cli/notes.h"
 #include "core/files/files.h"
 #include "core/files/safetensors.h"
 #include "core/graph/graph_json.h"

@@ -1,11 +1,22 @@
 #include "cli/model_start.h"
 
-#include "cli/display/print_note.h"
-#include "training/settings/train_settings.h"
+#include <tuple>
+
+#include "cli/notes.h"
+#include "importers/onnx/import.h"
+#include "training/model_source.h"
 
 namespace miniqat::cli {
 
 using namespace training;
+
+Graph read_graph_file(const std::string& path, const std::string& image_size) {
+  if (image_size.empty()) return read_network(path);
+  if (!is_onnx_file(path)) refuse_ignored("--image-size", concat(path, ", which is not an ONNX model"));
+  importers::ImportOptions options;
+  std::tie(options.height, options.width) = image_size_from(image_size);
+  return importers::import_onnx(path, options).graph;
+}
 
 std::shared_ptr<ModelFlags> make_model_flags(Command& command) {
   return std::make_shared<ModelFlags>(command, "A model instead of a run",

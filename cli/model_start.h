@@ -9,12 +9,21 @@
 
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "core/graph/graph.h"
 #include "core/text/error.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
+
+/// Of commands that read a graph file.
+inline constexpr const char* kImageSizeHelp =
+    "of an ONNX model that leaves height and width of images open: HxW, or one number for both";
+
+/// The network of a graph JSON file or of an ONNX model; `image_size` is the value of --image-size, "" without it.
+/// Throws UsageError for a size beside a graph JSON, and what read_network() and import_onnx() throw.
+Graph read_graph_file(const std::string& path, const std::string& image_size);
 
 /// Settings that a float run has already: their flags go with --model.
 inline constexpr std::array<const char*, 6> kSettingsOfModel = {"output", "image_size", "colour",

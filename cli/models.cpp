@@ -8,8 +8,7 @@
 #include <string_view>
 
 #include "cli/commands.h"
-#include "cli/display/terminal_width.h"
-#include "cli/display/wrapped_text.h"
+#include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"

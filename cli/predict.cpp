@@ -3,23 +3,19 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/display/print_note.h"
-#include "cli/display/text_table.h"
-#include "cli/file_notes.h"
+#include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/skip_broken.h"
+#include "cli/flags/setting_flags.h"
+#include "cli/notes.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "core/threads/parallel.h"
-#include "training/evaluate/class_scores.h"
-#include "training/evaluate/predictor.h"
-#include "training/percent.h"
+#include "training/evaluate/evaluator.h"
+#include "training/figures.h"
 #include "training/run/asked_pictures.h"
-#include "training/run/data_split.h"
-#include "training/settings/data_dir_help.h"
 #include "training/settings/settings.h"
-#include "training/settings/threads_help.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::cli {
 

@@ -8,15 +8,12 @@
 #include <vector>
 
 #include "bench/measure/this_machine.h"
+#include "cli/advice.h"
 #include "cli/commands.h"
-#include "cli/display/progress_line.h"
+#include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/parse_error.h"
-#include "cli/interrupt.h"
-#include "cli/newest_run.h"
-#include "cli/print_error.h"
-#include "cli/standard_streams.h"
-#include "cli/suggestions.h"
+#include "cli/notes.h"
+#include "cli/process.h"
 #include "core/kernels/instruction_set.h"
 #include "core/memory/guarded_memory.h"
 #include "core/team/team.h"
@@ -28,8 +25,7 @@
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
-#include "training/run/command_record.h"
-#include "training/run/machine.h"
+#include "training/run/made_by.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {

@@ -3,18 +3,16 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/display/batch_display.h"
-#include "cli/display/print_note.h"
-#include "cli/display/quantize_table.h"
-#include "cli/display/train_display.h"
+#include "cli/display/run_display.h"
+#include "cli/display/tables.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
-#include "cli/interrupt.h"
 #include "cli/model_start.h"
+#include "cli/notes.h"
+#include "cli/process.h"
 #include "core/text/quote.h"
 #include "training/quantize/quantization_run.h"
-#include "training/run/variables_hash.h"
+#include "training/run/run_source.h"
 #include "training/settings/train_settings.h"
 
 namespace miniqat::cli {

@@ -3,16 +3,15 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/display/batch_display.h"
+#include "cli/display/run_display.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
-#include "cli/interrupt.h"
+#include "cli/process.h"
 #include "core/text/quote.h"
 #include "training/calibrate/reestimation.h"
-#include "training/percent.h"
+#include "training/figures.h"
 #include "training/quantize/quantization_plan.h"
-#include "training/settings/data_dir_help.h"
-#include "training/settings/threads_help.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::cli {
 

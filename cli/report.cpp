@@ -2,17 +2,15 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/display/print_note.h"
-#include "cli/display/progress_line.h"
+#include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/flag_checks.h"
-#include "cli/flags/skip_broken.h"
+#include "cli/flags/setting_flags.h"
+#include "cli/notes.h"
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "training/report/page.h"
-#include "training/settings/data_dir_help.h"
-#include "training/settings/threads_help.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::cli {
 

@@ -4,12 +4,10 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
-#include "cli/graph_file.h"
-#include "cli/with_flags.h"
+#include "cli/model_start.h"
+#include "cli/notes.h"
 #include "core/graph/graph_json.h"
 #include "core/text/error.h"
 #include "training/run/run_source.h"

@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "cli/commands.h"
-#include "cli/display/text_table.h"
+#include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "training/figures.h"
 #include "training/listing/run_list.h"
-#include "training/percent.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {

@@ -6,19 +6,17 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/display/print_note.h"
-#include "cli/display/progress_line.h"
-#include "cli/display/sensitivity_table.h"
+#include "cli/display/tables.h"
+#include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
-#include "cli/interrupt.h"
 #include "cli/model_start.h"
+#include "cli/notes.h"
+#include "cli/process.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "training/quantize/sensitivity_files.h"
-#include "training/settings/data_dir_help.h"
-#include "training/settings/threads_help.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::cli {
 

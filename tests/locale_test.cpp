@@ -30,7 +30,7 @@
 #include "quantize/inspect/graph_diff.h"
 #include "quantize/inspect/graph_dot.h"
 #include "tests/training/run_fixture.h"
-#include "training/memory.h"
+#include "training/figures.h"
 #include "training/quantize/sensitivity_files.h"
 #include "training/report/page.h"
 #include "training/run/integer_source.h"

@@ -14,7 +14,7 @@
 #include "bench/results/result_file.h"
 #include "bench/results/throughput_plot.h"
 #include "cli/bench/bench_modes.h"
-#include "cli/flags/flag_checks.h"
+#include "cli/flags/setting_flags.h"
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/json.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/measure/perf_counters.h"
-#include "bench/measure/quietness.h"
+#include "bench/measure/this_machine.h"
 
 namespace miniqat::cli {
 

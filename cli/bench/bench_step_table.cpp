@@ -6,7 +6,7 @@
 #include "bench/results/result_file.h"
 #include "bench/training_steps.h"
 #include "cli/bench/bench_modes.h"
-#include "cli/interrupt.h"
+#include "cli/process.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/suggest.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "training/verify/integer_bits.h"
 #include "training/verify/verifier.h"
 
 namespace miniqat::cli {

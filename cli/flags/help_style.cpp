@@ -4,9 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/display/terminal_width.h"
-#include "cli/display/wrapped_text.h"
-#include "core/text/error.h"
+#include "cli/display/terminal.h"
+#include "core/text/counted.h"
 #include "core/text/suggest.h"
 
 namespace miniqat::cli {

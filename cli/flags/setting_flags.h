@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,7 +10,13 @@
 #include <vector>
 
 #include "cli/flags/command_line.h"
+#include "core/text/error.h"
+#include "quantize/range_kind.h"
+#include "training/calibrate/calibration.h"
+#include "training/run/run_source.h"
 #include "training/settings/settings.h"
+#include "training/settings/train_settings.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 
@@ -115,5 +122,61 @@ class SettingFlags {
   std::set<std::string> omitted_;
   std::map<std::string, Flag> flags_;
 };
+
+/// The file that `flag` names: throws UsageError if it ends as one of another kind. `endings` are the first and others
+/// that will do; none at all, as in /dev/stdout, will do, too.
+void require_ending(const std::string& flag, const std::filesystem::path& file,
+                    const std::vector<std::string>& endings);
+
+/// Of a rewrite's flags, beside the options that they and a config.json gave. `width_flag`: where the narrowest weights
+/// have their bits from.
+template <class Flags, class Options>
+void refuse_ignored_symmetry(const Flags& flags, const Options& options,
+                             const std::string& width_flag = "--weight-bits") {
+  if (options.symmetric && flags.was_given("symmetric_weights"))
+    training::refuse_ignored("--symmetric-weights", "--symmetric, which includes the weights");
+  if (!flags.was_given("asymmetric_weights") || !options.asymmetric_weights) return;
+  if (options.symmetric || options.symmetric_weights)
+    training::refuse_ignored("--asymmetric-weights", options.symmetric ? "--symmetric" : "--symmetric-weights");
+  if (traits_of(options.weight_range()).learned || !options.bits_config.empty()) return;
+  const std::string ranges = concat("--ranges ", names_of(options.ranges)[static_cast<std::size_t>(options.ranges)]);
+  training::refuse_ignored("--asymmetric-weights", options.ranges == quantize::RangeChoice::kAuto
+                                                       ? concat(ranges, " ", width_flag, " ", options.weight_bits,
+                                                                ", whose weights are observed and asymmetric")
+                                                       : concat(ranges, ", whose weights are asymmetric"));
+}
+
+/// Throws UsageError for settings of a calibration that are out of range or without effect.
+template <class Flags>
+void check_calibration(const Flags& flags, const training::CalibrateSettings& settings) {
+  using training::UsageError;
+  training::check(settings);
+  if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)
+    throw UsageError("--percentile goes with --method percentile");
+}
+
+/// Overwrites the settings whose flags are on the command line; --epochs replaces the steps of a config.json. Throws
+/// UsageError that names both for a flag that would have no effect beside another one or beside what the settings say
+/// already.
+void apply_flags(const SettingFlags<training::TrainSettings>& flags, training::TrainSettings& settings);
+
+/// The flag of a command that takes a data set besides the run's own.
+inline void add_skip_broken(Command& command, bool& skip_broken) {
+  command.flag("--skip-broken", skip_broken,
+               "with --dataset: leave out pictures that cannot be read, instead of ending with an error");
+}
+
+/// Throws UsageError for the flag without --dataset.
+inline void require_dataset_for(bool skip_broken, const std::string& dataset) {
+  if (skip_broken && dataset.empty())
+    throw training::UsageError("--skip-broken goes with --dataset: a run reads its own data as it was trained");
+}
+
+/// The run, which reads the data set as the flag says.
+inline training::RunSource with_skip_broken(training::RunSource run, bool skip_broken, const std::string& dataset) {
+  require_dataset_for(skip_broken, dataset);
+  run.settings.skip_broken = run.settings.skip_broken || skip_broken;
+  return run;
+}
 
 }  // namespace miniqat::cli

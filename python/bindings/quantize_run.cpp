@@ -11,7 +11,7 @@
 #include "python/bindings/values.h"
 #include "training/quantize/quantization_run.h"
 #include "training/quantize/sensitivity_files.h"
-#include "training/run/variables_hash.h"
+#include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 

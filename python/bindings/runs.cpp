@@ -11,11 +11,10 @@
 #include "python/bindings/dataset_arrays.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/keywords.h"
-#include "training/evaluate/predictor.h"
+#include "training/evaluate/evaluator.h"
 #include "training/report/page.h"
 #include "training/run/asked_pictures.h"
 #include "training/run/data_of_run.h"
-#include "training/run/data_split.h"
 
 namespace miniqat::python {
 namespace {

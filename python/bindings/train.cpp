@@ -11,7 +11,7 @@
 #include "datasets/hold_out.h"
 #include "python/bindings/observer.h"
 #include "python/bindings/values.h"
-#include "training/run/validation_part.h"
+#include "training/run/data_of_run.h"
 #include "training/settings/settings.h"
 #include "training/train/run_settings.h"
 #include "training/train/trainer.h"

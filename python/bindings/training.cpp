@@ -4,7 +4,6 @@
 
 #include "python/bindings/handles.h"
 #include "training/evaluate/evaluator.h"
-#include "training/evaluate/integer_evaluator.h"
 #include "training/run/integer_source.h"
 #include "training/verify/verifier.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/measure/perf_counters.h"
-#include "bench/measure/quietness.h"
+#include "bench/measure/this_machine.h"
 #include "bench/operation.h"
 #include "bench/results/throughput_plot.h"
 #include "bench/roofline.h"

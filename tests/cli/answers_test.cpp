@@ -12,7 +12,7 @@
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
-#include "training/evaluate/class_scores.h"
+#include "training/evaluate/evaluator.h"
 
 namespace miniqat::testing::answers_test {
 namespace {

@@ -1,7 +1,5 @@
 // "Did you mean": flags of other tools, and names of models and data sets without their flags.
 
-#include "cli/suggestions.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/error.h"
+#include "cli/advice.h"
+#include "core/text/concat.h"
 #include "tests/cli/program.h"
 #include "tests/temp_dir.h"
 

@@ -1,6 +1,6 @@
-#include "cli/with_flags.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/notes.h"
 
 namespace miniqat::cli::with_flags_test {
 namespace {

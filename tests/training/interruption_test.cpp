@@ -11,7 +11,7 @@
 #include "training/calibrate/reestimation.h"
 #include "training/quantize/quantization_run.h"
 #include "training/quantize/sensitivity.h"
-#include "training/run/float_run.h"
+#include "training/run/run_source.h"
 
 namespace miniqat::training::interruption_test {
 namespace {

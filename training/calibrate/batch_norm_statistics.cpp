@@ -5,6 +5,7 @@
 
 #include "core/engine/session.h"
 #include "core/graph/op_queries.h"
+#include "core/graph/reach.h"
 #include "core/kernels/finite.h"
 #include "core/tensors/eigen.h"
 #include "core/text/error.h"
@@ -12,6 +13,8 @@
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
+#include "quantize/fold/spelled_out_batch_norm.h"
+#include "quantize/quantization.h"
 #include "quantize/quantizers.h"
 
 namespace miniqat::training {
@@ -189,6 +192,15 @@ void follow_weights(const TrainedNetwork& network, const std::vector<SeenStatist
   }
 }
 
+[[noreturn]] void refuse(const Node& norm, const Shape& x, const TrainSettings& settings) {
+  const std::string batch = settings.has_shards() ? concat("slices of ", settings.slice_size(), " (`batch_size` ",
+                                                           settings.batch_size, " in ", settings.shards, " `shards`)")
+                                                  : concat("batches of ", settings.batch_size, " (`batch_size`)");
+  fail(settings.model, ": ", describe(norm), " gets one number a channel from ", batch, ": input ", x,
+       "; less its own mean that is 0, so its output would always be beta. Train with larger ",
+       settings.has_shards() ? "slices" : "batches");
+}
+
 }  // namespace
 
 void PooledStatistics::add(std::int64_t rows, std::span<const float> mean, std::span<const float> variance) {
@@ -290,6 +302,17 @@ NamedTensors take_trained(Safetensors& checkpoint) {
 
 void put_back(Safetensors& checkpoint, const NamedTensors& values) {
   for (const auto& [name, tensor] : values) checkpoint.tensors.insert_or_assign(name, tensor);
+}
+
+void require_numbers_to_normalise(const Classifier& training, const TrainSettings& settings) {
+  const auto needed = nodes_behind(std::span(&training.logits, 1));
+  const auto check = [&](const Node& norm, const Shape& x) {
+    if (needed.contains(&norm) && x.elements() == x.channels()) refuse(norm, x, settings);
+  };
+  // In the first step; a batch norm that freezes later trains until then.
+  for (const Node* norm : updating_batch_norms(training.graph, 1)) check(*norm, norm->input(0).shape());
+  for (const quantize::UnfusedBatchNorm& norm : quantize::find_unfused_batch_norms(training.graph))
+    if (norm.takes_moments()) check(*norm.result, norm.x.shape());
 }
 
 }  // namespace miniqat::training

@@ -10,6 +10,7 @@
 #include "datasets/dataset.h"
 #include "training/model_source.h"
 #include "training/run_observer.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::training {
 
@@ -87,5 +88,10 @@ NamedTensors take_trained(Safetensors& checkpoint);
 
 /// Gives variables these values.
 void put_back(Safetensors& checkpoint, const NamedTensors& values);
+
+/// Throws Error naming the batch norm and the batch size, if training steps of this classifier normalise each number by
+/// itself: by a BatchNorm, or by one in primitive ops that takes moments. A session refuses the former in its first
+/// step.
+void require_numbers_to_normalise(const Classifier& training, const TrainSettings& settings);
 
 }  // namespace miniqat::training

@@ -8,14 +8,11 @@
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/one_answer.h"
-#include "training/percent.h"
-#include "training/run/class_weights.h"
-#include "training/run/command_record.h"
-#include "training/run/file_notes.h"
-#include "training/run/machine.h"
+#include "training/evaluate/accuracies.h"
+#include "training/figures.h"
+#include "training/run/data_of_run.h"
+#include "training/run/made_by.h"
 #include "training/run/run_source.h"
-#include "training/run/validation_part.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {

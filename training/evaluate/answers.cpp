@@ -4,7 +4,7 @@
 
 #include "core/tensors/argmax.h"
 #include "core/text/json.h"
-#include "training/evaluate/class_scores.h"
+#include "training/evaluate/evaluator.h"
 
 namespace miniqat::training {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "datasets/dataset.h"
-#include "training/hits.h"
+#include "training/figures.h"
 
 namespace miniqat::training {
 
@@ -21,7 +21,7 @@ struct WrongAnswer {
   std::int32_t label = 0;
   /// -1, and the score NaN, if a logit was NaN.
   std::int64_t predicted = 0;
-  /// The score of the predicted class, 0 to 1 (class_scores.h).
+  /// Of the predicted class, 0 to 1 (class_scores()).
   double score = 0;
   /// Dataset::file_of().
   std::string file = {};

@@ -5,7 +5,7 @@
 
 #include "core/text/error.h"
 #include "training/quantize/quantization_plan.h"
-#include "training/run/command_record.h"
+#include "training/run/made_by.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
 #include "training/settings/train_settings.h"

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "training/calibrate/calibration.h"
-#include "training/run/float_run.h"
 #include "training/run/run_directory.h"
+#include "training/run/run_source.h"
 #include "training/settings/train_settings.h"
 
 namespace miniqat::training {

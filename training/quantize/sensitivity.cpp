@@ -17,11 +17,11 @@
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/one_answer.h"
-#include "training/percent.h"
-#include "training/quantize/width_choice.h"
-#include "training/run/file_notes.h"
-#include "training/run/float_run.h"
+#include "training/evaluate/accuracies.h"
+#include "training/figures.h"
+#include "training/quantize/bit_allocation.h"
+#include "training/run/data_of_run.h"
+#include "training/run/run_source.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {

@@ -6,7 +6,7 @@
 #include "core/tensors/argmax.h"
 #include "core/text/page.h"
 #include "datasets/pictures/resize.h"
-#include "training/evaluate/class_scores.h"
+#include "training/evaluate/evaluator.h"
 
 namespace miniqat::training {
 namespace {

@@ -1,11 +1,20 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "training/report/layer_figures.h"
 #include "training/report/report.h"
 
 namespace miniqat::training {
+
+/// The figures, in their order.
+nlohmann::ordered_json layers_to_json(const std::vector<LayerFigures>& layers);
+
+/// The data of a page; docs/report.md describes the keys.
+nlohmann::ordered_json report_to_json(const Report& report);
 
 /// A file of training/report/page/, by its name; cmake/TextFiles.cmake puts them into the program. Throws Error if
 /// there is none of that name.

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "core/graph/reach.h"
+#include "core/text/error.h"
 #include "quantize/op_roles.h"
 #include "quantize/quantizers.h"
 #include "quantize/rewrite/layer_bits.h"
@@ -29,6 +30,90 @@ const Node* output_quantizer(const Node& layer) {
     }
   return nullptr;
 }
+
+class AloneWriter {
+ public:
+  AloneWriter(const Graph& network, const std::vector<Place>& places)
+      : places_(places), result_{.graph = with_quantizers(network, {})} {
+    const std::vector<Node*> order = network.topological_order();
+    for (std::size_t i = 0; i < order.size(); ++i) position_.emplace(order[i], i);
+  }
+
+  AloneNetwork write() {
+    for (const Place& place : places_) {
+      result_.exact.push_back(in_float(place.tap()));
+      result_.alone.push_back(alone(place));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// What readers of a tensor take where no quantizer works.
+  Output in_float(Output output) const {
+    while (quantize::is_quantizer(*output.node)) output = output.node->input(0);
+    return {&result_.graph.at(output.node->name()), output.index};
+  }
+
+  Output alone(const Place& place) {
+    working_.clear();
+    for (const Node* quantizer : {place.weights, place.output})
+      if (quantizer != nullptr) working_.insert(quantizer);
+    if (working_.empty()) return {};
+    first_ = position_.size();
+    for (const Node* quantizer : working_) first_ = std::min(first_, position_.at(quantizer));
+    copies_.clear();
+    return copy_behind(place.tap());
+  }
+
+  /// The tensor in the place's own branch: that of the network in float unless a working quantizer is before it. The
+  /// nodes between are copied, from the first to the last: a file may hold a longer chain than the call stack is deep.
+  Output copy_behind(const Output& tap) {
+    const std::vector<const Node*> between = nodes_up_to(*tap.node);
+    for (const Node* node : between) {
+      const bool is_bypassed = quantize::is_quantizer(*node) && !working_.contains(node);
+      const bool differs = working_.contains(node) || std::ranges::any_of(node->inputs(), [&](const Output& input) {
+                             return copies_.contains(input.node);
+                           });
+      if (!differs) continue;
+      if (is_bypassed) {
+        // Its one output is what it reads.
+        copies_.emplace(node, copied(node->input(0)));
+        continue;
+      }
+      std::vector<Output> inputs;
+      for (const Output& input : node->inputs()) inputs.push_back(copied(input));
+      const std::string name = result_.graph.unique_name(node->name() + "_alone");
+      copies_.emplace(node, result_.graph.add(name, node->shared_op(), std::move(inputs)).output());
+    }
+    return copied(tap);
+  }
+
+  Output copied(const Output& output) const {
+    const auto copy = copies_.find(output.node);
+    if (copy == copies_.end()) return in_float(output);
+    // Of a node that is bypassed it is another node's.
+    return quantize::is_quantizer(*output.node) ? copy->second : Output{copy->second.node, output.index};
+  }
+
+  /// The node and those that it depends on, none of which stands before all working quantizers, in their order.
+  std::vector<const Node*> nodes_up_to(const Node& last) const {
+    std::vector<const Node*> reached = {&last};
+    std::set<const Node*> seen = {&last};
+    for (std::size_t next = 0; next < reached.size(); ++next)
+      for (const Output& input : reached[next]->inputs())
+        if (position_.at(input.node) >= first_ && seen.insert(input.node).second) reached.push_back(input.node);
+    std::ranges::sort(reached, {}, [&](const Node* node) { return position_.at(node); });
+    return reached;
+  }
+
+  const std::vector<Place>& places_;
+  AloneNetwork result_;
+  std::unordered_map<const Node*, std::size_t> position_;
+  /// Of the place at hand.
+  std::set<const Node*> working_;
+  std::size_t first_ = 0;
+  std::unordered_map<const Node*, Output> copies_;
+};
 
 }  // namespace
 
@@ -63,6 +148,10 @@ Graph with_quantizers(const Graph& graph, const std::set<std::string>& working) 
   for (const Node* node : clone.topological_order())
     if (quantize::is_quantizer(*node) && !working.contains(node->name())) clone.reroute(node->output(), node->input(0));
   return clone;
+}
+
+AloneNetwork alone_network(const Graph& network, const std::vector<Place>& places) {
+  return AloneWriter(network, places).write();
 }
 
 }  // namespace miniqat::training

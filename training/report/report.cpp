@@ -1,13 +1,30 @@
 #include "training/report/report.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <set>
+#include <string_view>
+#include <utility>
 
+#include "core/engine/session.h"
+#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
+#include "datasets/class_counts.h"
+#include "quantize/op_roles.h"
+#include "quantize/quantization.h"
+#include "training/evaluate/evaluator.h"
+#include "training/listing/run_list.h"
 #include "training/quantize/quantization_plan.h"
-#include "training/report/run_examination.h"
-#include "training/run/json_shape.h"
+#include "training/report/places.h"
+#include "training/report/results.h"
+#include "training/run/data_of_run.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_directory.h"
+#include "training/run/run_source.h"
+#include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {
@@ -67,6 +84,245 @@ Json read_sensitivity(const std::string& path) {
   return json;
 }
 
+bool has_file(const std::filesystem::path& file) {
+  std::error_code failure;
+  return std::filesystem::exists(file, failure);
+}
+
+/// The network before any rewrite, as the settings describe it.
+Graph network_of(const RunDirectory& run, TrainSettings settings, const Classifier& evaluation) {
+  use_model_copy(settings, run);
+  const Shape& images = evaluation.images.shape();
+  datasets::Dataset pictures;
+  pictures.name = settings.dataset;
+  pictures.images = Tensor(Shape{1, images[1], images[2], images[3]}, DType::kUInt8);
+  pictures.classes = static_cast<int>(evaluation.logits.shape()[1]);
+  return make_classifier({.model = settings.model,
+                          .model_graph = settings.model_graph,
+                          .width = settings.width,
+                          .batch_size = images[0]},
+                         pictures)
+      .graph;
+}
+
+class RunExamination {
+ public:
+  RunExamination(const std::string& path, const std::string& name, const ReportRequest& request,
+                 const ReportProgress& progress)
+      : request_(request), directory_(RunDirectory::open(path)) {
+    report_.name = name;
+    report_.path = path;
+    progress_ = [name, &progress](const std::string& doing) { progress(concat(name, ": ", doing)); };
+  }
+
+  RunReport run() {
+    progress_("files");
+    report_.config = read_json(directory_.config());
+    settings_ = recorded_settings(report_.config, directory_.config().string());
+    const std::vector<ListedRun> listed = list_runs(directory_.path());
+    if (listed.size() != 1) fail(directory_.config().string(), " is not that of a run");
+    report_.listed = listed.front().json();
+    report_.command = listed.front().command;
+    if (has_file(directory_.summary())) report_.summary = read_json(directory_.summary());
+    attempt("no list of skipped files: ", [&] {
+      if (has_file(directory_.skipped_files())) report_.skipped_files = read_json(directory_.skipped_files());
+    });
+    attempt("no machine: ", [&] { read_machine(); });
+    attempt("no curves: ", [&] { read_curves_of_run(); });
+    attempt("", [&] { read_network_of_run(); });
+    attempt("no graph before the rewrite: ", [&] {
+      if (evaluation_) read_float_network();
+    });
+    attempt("no verification: ", [&] { read_verification(); });
+    attempt("", [&] { open_variables(); });
+    if (source_ && evaluation_) look();
+    report_.results = result_rows(directory_, report_, costs_);
+    return std::move(report_);
+  }
+
+ private:
+  /// Before the end of a run summary.json is missing, or of the machine on which the run was stopped earlier.
+  void read_machine() {
+    const bool complete = report_.listed.value("complete", false);
+    if (report_.summary.is_object() && report_.summary.contains("machine"))
+      report_.machine = report_.summary["machine"];
+    if (!complete && has_file(directory_.machine())) report_.machine = read_json(directory_.machine());
+  }
+
+  /// What cannot be had becomes a note.
+  void attempt(const std::string& lacking, const std::function<void()>& section) {
+    try {
+      section();
+    } catch (const UsageError&) {
+      throw;
+    } catch (const Error& error) {
+      report_.notes.push_back(lacking + error.what());
+    }
+  }
+
+  /// A run of `quantize` that holds the calibrated network has trained all the same.
+  void read_curves_of_run() {
+    report_.curves = read_curves(directory_);
+    add_note(report_.curves.damage);
+    if (report_.curves.lines > 0 || !has_file(trained_in(directory_) / "config.json")) return;
+    report_.curves = read_curves(RunDirectory::open(trained_in(directory_)));
+    report_.notes.emplace_back("the curves are those of the training, whose network is not the one in the run");
+  }
+
+  void read_float_network() {
+    const Graph graph = network_of(directory_, settings_, *evaluation_);
+    report_.before = draw_graph(graph);
+    costs_.in_float = cost_of(graph, evaluation_->images.shape()[0]);
+  }
+
+  void read_network_of_run() {
+    const std::string graph = directory_.eval_graph().string();
+    evaluation_ = std::make_unique<Classifier>(find_classifier(read_network(graph), graph));
+    is_float_ = quantize::quantization_of(evaluation_->graph).is_float();
+    report_.after = draw_graph(evaluation_->graph);
+    costs_.own = cost_of(evaluation_->graph, evaluation_->images.shape()[0]);
+  }
+
+  void open_variables() {
+    source_ = std::make_unique<RunSource>(open_run(report_.path, ""));
+    source_->settings.skip_broken = source_->settings.skip_broken || request_.skip_broken;
+    add_note(source_->note);
+    variables_ = read_safetensors(source_->checkpoint);
+  }
+
+  void add_note(std::string note) {
+    constexpr std::string_view kNote = "note: ";
+    if (note.starts_with(kNote)) note.erase(0, kNote.size());
+    if (!note.empty()) report_.notes.push_back(std::move(note));
+  }
+
+  void read_verification() {
+    if (!has_file(directory_.verification())) return;
+    report_.verification = read_json(directory_.verification());
+    const auto hash = report_.verification.find("variables");
+    report_.verification_is_current =
+        hash != report_.verification.end() && *hash == variables_hash(directory_.checkpoint());
+  }
+
+  /// The pictures; an unfinished run that holds a part out is not measured on the test pictures.
+  void read_data() {
+    progress_("data");
+    data_ = std::make_unique<datasets::Splits>(load_data(*source_, request_.dataset, request_.data_dir));
+    for (const std::string& note : data_->remarks().notes) add_note(note);
+    report_.part = source_->note.empty() || !data_->validation ? "test" : "validation";
+    report_.part_examples = pictures().size();
+    for (int i = 0; i < pictures().classes; ++i) report_.class_names.push_back(pictures().class_name(i));
+  }
+
+  const datasets::Dataset& pictures() const { return report_.part == "validation" ? *data_->validation : data_->test; }
+
+  void look() {
+    const bool must_be_there = !request_.dataset.empty() || !request_.data_dir.empty();
+    if (must_be_there)
+      read_data();
+    else
+      attempt("no pictures: ", [&] { read_data(); });
+    attempt("no figures of layers: ", [&] { look_at_layers(); });
+    if (data_) attempt("no answers: ", [&] { ask_networks(); });
+  }
+
+  void look_at_layers() {
+    LayerSubject subject{.network = *evaluation_, .variables = variables_.tensors, .examples = request_.examples};
+    if (data_) {
+      subject.pictures = &pictures();
+      report_.layer_examples = std::min(request_.examples, pictures().size());
+    }
+    report_.layers = layer_figures(subject, progress_);
+  }
+
+  /// Counts pictures, too.
+  OnLogits listener(NetworkAnswers& answers, const std::string& name) const {
+    constexpr std::int64_t kOften = 500;
+    return [this, &answers, name](std::int64_t i, std::span<const float> row) {
+      if (i % kOften == 0) progress_(concat(name, ", ", i, " of ", counted(asked_.size(), "picture")));
+      answers.add(i, row);
+    };
+  }
+
+  void ask_session(const std::string& name, Session& session, const Classifier& network) {
+    NetworkAnswers answers(asked_);
+    answers.evaluation = evaluate(session, network, asked_, listener(answers, name));
+    report_.answers.push_back({name, std::move(answers)});
+  }
+
+  /// The float run that this one came from, or this one's variables without quantizers.
+  void ask_float() {
+    if (std::optional<FloatRun> origin = float_origin(directory_)) {
+      try {
+        require_fit(origin->evaluation, asked_, origin->graph_name);
+        Session session(origin->evaluation.graph);
+        session.restore(origin->checkpoint, Session::Restore::kVariables, origin->checkpoint_name);
+        ask_session("float", session, origin->evaluation);
+        report_.float_run = origin->path;
+        return;
+      } catch (const Error&) {
+        // Another network has come to its place.
+      }
+    }
+    Classifier in_float{.graph = with_quantizers(evaluation_->graph, {}), .images = {}, .logits = {}};
+    in_float.images = in_float.graph.output_at(evaluation_->images.name());
+    in_float.logits = in_float.graph.outputs().front();
+    Session session(in_float.graph);
+    session.restore(variables_, Session::Restore::kByName, source_->checkpoint);
+    ask_session("float", session, in_float);
+  }
+
+  /// All pictures; of a network with so many layers that this would take minutes, as many as keep their product.
+  void choose_pictures() {
+    constexpr std::int64_t kManyLayers = 250, kAnswersOfLayers = 500'000;
+    const std::int64_t all = pictures().size();
+    const auto layers =
+        std::ranges::count_if(evaluation_->graph.nodes(), [](const Node* node) { return quantize::is_layer(*node); });
+    const std::int64_t most = layers > kManyLayers ? std::max(kAnswersOfLayers / layers, request_.examples) : all;
+    asked_ = datasets::first_examples(pictures(), std::min(most, all));
+    if (asked_.size() == all) return;
+    add_note(concat("the network has ", layers, " layers: for this page it has answered the first ", asked_.size(),
+                    " of ", all, " ", report_.part, " pictures; --examples ", all, " (in Python examples=", all,
+                    ") asks for all"));
+    add_note(datasets::note_on_first(asked_, pictures()));
+  }
+
+  void ask_networks() {
+    choose_pictures();
+    require_fit(*evaluation_, asked_, directory_.eval_graph().string());
+    if (!is_float_) ask_float();
+    EvaluationSession simulation(*source_, asked_);
+    ask_session(is_float_ ? "float" : own_stage(directory_, report_), simulation.session, simulation.classifier);
+    if (is_float_) return;
+    attempt("no integers: ", [&] { ask_integers(); });
+    report_.comparison = compare(report_.answers.front().answers, report_.answers.back().answers, asked_,
+                                 static_cast<std::size_t>(request_.pictures));
+  }
+
+  void ask_integers() {
+    const integer::Model model = convert_run(directory_, source_->checkpoint, grid_of(asked_));
+    require_fit(model, asked_, directory_.eval_graph().string());
+    NetworkAnswers answers(asked_);
+    answers.evaluation = evaluate_integers(model, asked_, listener(answers, "integers"));
+    report_.answers.push_back({"integers", std::move(answers)});
+  }
+
+  const ReportRequest& request_;
+  const RunDirectory directory_;
+  ReportProgress progress_;
+  RunReport report_;
+  TrainSettings settings_;
+  RunCosts costs_;
+  bool is_float_ = true;
+  /// Null where they cannot be had.
+  std::unique_ptr<Classifier> evaluation_;
+  std::unique_ptr<RunSource> source_;
+  std::unique_ptr<datasets::Splits> data_;
+  /// The pictures that the networks answer.
+  datasets::Dataset asked_;
+  Safetensors variables_;
+};
+
 }  // namespace
 
 Report gather_report(const ReportRequest& request, const ReportProgress& progress) {
@@ -81,6 +337,11 @@ Report gather_report(const ReportRequest& request, const ReportProgress& progres
   for (std::size_t i = 0; i < paths.size(); ++i)
     report.runs.push_back(examine_run(paths[i], names[i], request, progress));
   return report;
+}
+
+RunReport examine_run(const std::string& path, const std::string& name, const ReportRequest& request,
+                      const ReportProgress& progress) {
+  return RunExamination(path, name, request, progress).run();
 }
 
 }  // namespace miniqat::training

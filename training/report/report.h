@@ -104,4 +104,8 @@ struct Report {
 /// read, and what `progress` throws. What a run cannot show becomes a note.
 Report gather_report(const ReportRequest& request, const ReportProgress& progress);
 
+/// The report of one run; gather_report() says what it throws. `name` is for the page.
+RunReport examine_run(const std::string& path, const std::string& name, const ReportRequest& request,
+                      const ReportProgress& progress);
+
 }  // namespace miniqat::training

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
+
 #include "training/report/report.h"
 #include "training/run/run_directory.h"
+#include "training/run/run_source.h"
 
 namespace miniqat::training {
 
@@ -17,5 +20,10 @@ struct RunCosts {
 /// The networks of the run: those of the table that `quantize` left, and those that were measured for the report, whose
 /// numbers count if they are of all pictures.
 std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunReport& run, const RunCosts& costs);
+
+/// The float run that a quantized run came from, by `calibrate`, `quantize` or `train --init-checkpoint`, also in
+/// several steps. It is looked for at the path that the run's files name, seen from here, then beside the run. A run of
+/// another test accuracy than was measured then is another run. None if the run began without one, or it is gone.
+std::optional<FloatRun> float_origin(const RunDirectory& run);
 
 }  // namespace miniqat::training

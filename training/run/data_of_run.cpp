@@ -1,11 +1,18 @@
 #include "training/run/data_of_run.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 
+#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
-#include "datasets/hold_out.h"
+#include "core/text/json_text.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
+#include "datasets/class_counts.h"
 #include "datasets/user_files.h"
-#include "training/run/validation_part.h"
+#include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 
@@ -19,6 +26,57 @@ datasets::PictureOptions picture_grid(const TrainSettings& settings) {
   datasets::PictureOptions options;
   datasets::set_grid(options, known.scale, known.zero_point);
   return options;
+}
+
+using Json = nlohmann::ordered_json;
+
+std::vector<double> balanced_weights(const datasets::Dataset& train) {
+  const std::vector<std::int64_t> counts = datasets::class_counts(train);
+  const auto classes = static_cast<double>(counts.size() - std::ranges::count(counts, 0));
+  std::vector<double> weights;
+  for (const std::int64_t count : counts)
+    weights.push_back(count == 0 ? 0 : static_cast<double>(train.size()) / (classes * static_cast<double>(count)));
+  return weights;
+}
+
+double weight_from(const Json& json, const std::string& name, const std::string& file) {
+  if (!json.is_number() || !(json.get<double>() >= 0) || !std::isfinite(json.get<float>()))
+    throw UsageError(concat("--class-weights ", file, ": the weight of ", name,
+                            " must be a finite number from 0 on, is ", shown(json)));
+  return json.get<double>();
+}
+
+std::vector<double> weights_in_file(const std::string& file, const datasets::Dataset& train) {
+  std::error_code failure;
+  if (!std::filesystem::exists(file, failure))
+    throw UsageError(concat("--class-weights is balanced or a JSON file, and there is no ", file));
+  const Json json = as_usage([&] { return read_json(file); });
+  std::vector<std::string> names;
+  for (int label = 0; label < train.classes; ++label) names.push_back(train.class_name(label));
+  std::vector<double> weights;
+  if (json.is_array()) {
+    if (json.size() != names.size())
+      throw UsageError(concat("--class-weights ", file, " has ", counted(json.size(), "number"), " for ",
+                              counted(names.size(), "class")));
+    for (std::size_t label = 0; label < names.size(); ++label)
+      weights.push_back(weight_from(json[label], names[label], file));
+  } else if (json.is_object()) {
+    for (const auto& item : json.items())
+      if (std::ranges::find(names, item.key()) == names.end())
+        throw UsageError(concat("--class-weights ", file, ": no class is called ", quote(item.key()),
+                                did_you_mean(item.key(), names)));
+    for (const std::string& name : names) {
+      const auto found = json.find(name);
+      if (found == json.end())
+        throw UsageError(concat("--class-weights ", file, " has no weight for the class ", printable(name)));
+      weights.push_back(weight_from(*found, name, file));
+    }
+  } else {
+    throw UsageError(concat("--class-weights ", file, R"( must be {"class": weight, ...} or an array of weights)"));
+  }
+  if (std::ranges::all_of(weights, [](double weight) { return weight == 0; }))
+    throw UsageError(concat("--class-weights ", file, ": all weights are 0"));
+  return weights;
 }
 
 }  // namespace
@@ -145,6 +203,103 @@ datasets::Splits load_wanted_data(const TrainSettings& settings) {
   const datasets::Splits data =
       settings.data ? *settings.data : datasets::load(settings.dataset, settings.data_dir, options);
   return as_usage([&] { return with_validation_part(data, settings); });
+}
+
+datasets::Splits with_validation_part(const datasets::Splits& data, const TrainSettings& settings) {
+  const std::int64_t wanted = settings.validation, size = data.train.size();
+  if (wanted > 0 && data.validation)
+    fail("--validation ", wanted, ": ", data.train.name, " has a validation part of its own; leave it out");
+  if (wanted > 0 && size - wanted < settings.batch_size)
+    fail("--validation ", wanted, " leaves ", counted(std::max<std::int64_t>(size - wanted, 0), "training picture"),
+         " of ", size, ", fewer than one batch of ", settings.batch_size);
+  return datasets::hold_out(data, wanted, settings.validation_method);
+}
+
+ValidationPart validation_part_of(const TrainSettings& settings) {
+  return {.size = settings.validation, .method = settings.validation_method};
+}
+
+void set_validation_part(TrainSettings& settings, const ValidationPart& part) {
+  settings.validation = part.size;
+  settings.validation_method = part.method;
+}
+
+std::string inherit_validation_part(TrainSettings& settings, const AskedValidation& asked) {
+  const std::optional<RunDirectory> run = run_of_variables(settings.init_checkpoint);
+  if (!run) return "";
+  const TrainSettings former = recorded_settings(read_json(run->config()), run->config().string());
+  if (former.dataset != settings.dataset) return "";
+  const std::string name = settings.init_checkpoint;
+  if (former.validation == 0)
+    return settings.validation == 0 ? ""
+                                    : concat("note: the run in ", name, " was trained with the validation pictures");
+  if (asked.size && settings.validation == 0) return "";
+  const bool other_size = asked.size && settings.validation != former.validation;
+  const bool other_method = asked.method && settings.validation_method != former.validation_method;
+  if (other_size || other_method)
+    throw UsageError(concat("--validation ", asked.size ? settings.validation : former.validation, ": the run in ",
+                            name, " has a validation part of ", counted(former.validation, "picture"),
+                            " (--validation-method ",
+                            names_of(former.validation_method)[static_cast<std::size_t>(former.validation_method)],
+                            "), and has trained with the others; leave it out, or give 0 to train with all pictures"));
+  set_validation_part(settings, validation_part_of(former));
+  return asked.size ? ""
+                    : concat("note: the validation part is that of the run in ", name, ", ",
+                             counted(former.validation, "training picture"));
+}
+
+std::string validation_counts(const datasets::Splits& data) {
+  return concat(counted(data.validation->size(), "validation picture"), ", ",
+                datasets::class_counts_text(*data.validation));
+}
+
+std::string note_on_small_classes(const datasets::Splits& data) {
+  if (!data.validation) return "";
+  const std::string missing = datasets::classes_too_small(*data.validation, data.train);
+  return missing.empty() ? "" : concat("note: too small for the validation part, which has none of them: ", missing);
+}
+
+JudgingPart judging_part(const datasets::Splits& data) {
+  if (data.validation) return {.pictures = *data.validation, .name = "validation"};
+  return {.pictures = data.test, .name = "test"};
+}
+
+std::vector<double> class_weights_of(const TrainSettings& settings, const datasets::Dataset& train) {
+  if (settings.class_weights.empty()) return {};
+  return has_class_weights_file(settings) ? weights_in_file(settings.class_weights, train) : balanced_weights(train);
+}
+
+void write_class_weights(const TrainSettings& settings, const datasets::Dataset& train, const RunDirectory& run) {
+  if (settings.class_weights.empty()) return;
+  const std::vector<double> weights = class_weights_of(settings, train);
+  Json json = Json::object();
+  for (std::size_t label = 0; label < weights.size(); ++label)
+    json[train.class_name(static_cast<std::int64_t>(label))] = weights[label];
+  write_json(run.class_weights(), json);
+}
+
+void use_own_class_weights(TrainSettings& settings, const RunDirectory& run) {
+  std::error_code failure;
+  if (has_class_weights_file(settings) && std::filesystem::exists(run.class_weights(), failure))
+    settings.class_weights = run.class_weights().string();
+}
+
+void hand_on_class_weights(const RunDirectory& from, const RunDirectory& to, Json& config) {
+  copy_if_there(from.class_weights(), to.class_weights());
+  const auto setting = config.find("class_weights");
+  if (setting != config.end() && *setting != "" && *setting != "balanced") *setting = to.class_weights().string();
+}
+
+void warn_of_files(const datasets::Splits& data, RunObserver& observer) {
+  for (const std::string& note : data.remarks().notes) observer.warn(note);
+}
+
+void write_skipped_files(const datasets::Splits& data, const RunDirectory& run) {
+  const datasets::FileRemarks remarks = data.remarks();
+  if (remarks.skipped.empty()) return;
+  auto list = nlohmann::ordered_json::array();
+  for (const datasets::SkippedFile& file : remarks.skipped) list.push_back({{"file", file.file}, {"why", file.why}});
+  write_json(run.skipped_files(), list);
 }
 
 }  // namespace miniqat::training

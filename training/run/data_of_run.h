@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "datasets/dataset.h"
+#include "datasets/hold_out.h"
 #include "training/model_source.h"
 #include "training/run/run_directory.h"
+#include "training/run_observer.h"
 #include "training/settings/train_settings.h"
 
 namespace miniqat::training {
@@ -71,5 +73,69 @@ ClassifierOptions classifier_options(const TrainSettings& settings);
 /// they are read. Throws Error for what does not fit, UsageError for an impossible validation part, and what
 /// datasets::load() throws.
 datasets::Splits load_wanted_data(const TrainSettings& settings);
+
+/// The data of a run with its validation part: that of the data, or what TrainSettings::validation holds out of
+/// training. Throws Error that names --validation where there are both, and where it leaves fewer training pictures
+/// than a batch.
+datasets::Splits with_validation_part(const datasets::Splits& data, const TrainSettings& settings);
+
+/// Which training pictures a run holds out.
+struct ValidationPart {
+  std::int64_t size = 0;
+  datasets::HoldOut method = datasets::HoldOut::kByClass;
+
+  bool operator==(const ValidationPart&) const = default;
+};
+ValidationPart validation_part_of(const TrainSettings& settings);
+void set_validation_part(TrainSettings& settings, const ValidationPart& part);
+
+/// Gives settings of a new run that begins from another run on the same data (--init-checkpoint) the validation part of
+/// that one, so that no picture judges that has trained. Returns what there is to say about it, "" for nothing.
+/// `asked`: what somebody gave; a size of 0 then is obeyed. Throws UsageError for another part than that run's.
+struct AskedValidation {
+  bool size = false;
+  bool method = false;
+};
+std::string inherit_validation_part(TrainSettings& settings, const AskedValidation& asked);
+
+/// "600 validation pictures, 60 of each of 10 classes", of data that have such a part.
+std::string validation_counts(const datasets::Splits& data);
+
+/// A note that names classes of which the validation part has nothing, although there are training pictures of them;
+/// "" without any, and without a validation part.
+std::string note_on_small_classes(const datasets::Splits& data);
+
+/// Pictures on which choices are measured, and what they are called: "validation" or "test".
+struct JudgingPart {
+  const datasets::Dataset& pictures;
+  const char* name;
+};
+
+/// The validation part where there is one, the test pictures where not. `data` must stay.
+JudgingPart judging_part(const datasets::Splits& data);
+
+/// The weights that TrainSettings::class_weights gives the classes of the training pictures; empty where it is "".
+/// "balanced": n / (k n_c) for a class with n_c of the n pictures, where k classes have any (King and Zeng 2001), 0 for
+/// a class without. Otherwise those of a JSON file, {"cat": 1.5, ...} with the name or number of each class, or one
+/// number a class in an array. Throws UsageError that names the file, a class that is missing or unknown, and a weight
+/// that is not a finite number from 0 on.
+std::vector<double> class_weights_of(const TrainSettings& settings, const datasets::Dataset& train);
+
+/// Writes the weights that the settings give to the run's own class_weights.json, by the names of classes; nothing
+/// without weights.
+void write_class_weights(const TrainSettings& settings, const datasets::Dataset& train, const RunDirectory& run);
+
+/// Lets settings of a run take weights that came from a file from the run's own copy.
+void use_own_class_weights(TrainSettings& settings, const RunDirectory& run);
+
+/// The same for the config.json of a run in `to` that is made from one in `from`, whose copy goes with it.
+void hand_on_class_weights(const RunDirectory& from, const RunDirectory& to, nlohmann::ordered_json& config);
+
+/// Tells of what the readers of the data left out or changed.
+void warn_of_files(const datasets::Splits& data, RunObserver& observer);
+
+/// Writes the run's skipped_files.json, [{"file": "train/cat/7.png", "why": "..."}, ...]: the broken files that
+/// TrainSettings::skip_broken left out. Nothing where there are none.
+void write_skipped_files(const datasets::Splits& data, const RunDirectory& run);
 
 }  // namespace miniqat::training

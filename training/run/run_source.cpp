@@ -1,14 +1,22 @@
 #include "training/run/run_source.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <optional>
+#include <iterator>
+#include <set>
 
-#include "core/files/safetensors.h"
+#include "core/files/files.h"
+#include "core/graph/source_ops.h"
+#include "core/text/classic.h"
+#include "core/text/counted.h"
+#include "core/text/json.h"
 #include "core/text/quote.h"
-#include "training/model_source.h"
+#include "importers/onnx/import.h"
+#include "quantize/fake_quant.h"
+#include "quantize/quantizers.h"
+#include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
-#include "training/run/validation_part.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {
@@ -64,6 +72,49 @@ TrainedOn trained_on(const RunSource& run, const Classifier& network) {
           .images = network.images.shape(),
           .classes = static_cast<int>(network.logits.shape()[1]),
           .class_names = recorded_class_names(run.directory)};
+}
+
+Classifier fitting_classifier(const std::string& source, const datasets::Dataset& pictures) {
+  Classifier classifier = find_classifier(read_network(source), source);
+  require_fit(classifier, pictures, source);
+  return classifier;
+}
+
+constexpr std::size_t kShown = 8;
+
+std::string list_text(const std::string& what, const std::vector<std::string>& names, bool all) {
+  const std::size_t shown = all ? names.size() : std::min(names.size(), kShown);
+  const std::string head = concat("  ", what, std::string(9 - what.size(), ' '));
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) text += head + printable(names[i]) + "\n";
+  if (shown < names.size()) text += concat(head, "... and ", names.size() - shown, " more (--verbose lists all)\n");
+  return text;
+}
+
+/// Takes out the ranges of weights, which are those of folded weights in the one network and of raw ones in the other,
+/// if the run folds batch norms late and the graph does not, or the reverse. Returns their names.
+std::vector<std::string> drop_refolded(const RunDirectory& run, const Graph& graph, NamedTensors& tensors) {
+  const quantize::Quantization theirs = quantization_of(run);
+  if (theirs.is_float() || theirs.late == quantize::quantization_of(graph).late) return {};
+  std::vector<std::string> dropped;
+  for (const Node* node : graph.nodes()) {
+    if (node->as<quantize::FakeQuant>() == nullptr || !quantize::quantizes_weights(*node)) continue;
+    for (const int end : {1, 2})
+      if (const std::string& name = node->input(end).node->name(); tensors.erase(name) > 0) dropped.push_back(name);
+  }
+  return dropped;
+}
+
+/// The numbers of the variables do not depend on the size of the pictures; a model that leaves it open gets the
+/// graph's.
+NamedTensors onnx_variables(const std::filesystem::path& path, const Graph& graph) {
+  importers::ImportOptions options{.keeps_size = true};
+  for (const Node* node : graph.nodes()) {
+    if (node->as<Placeholder>() == nullptr || node->output_specs()[0].shape.rank() != 4) continue;
+    options.height = node->output_specs()[0].shape[1];
+    options.width = node->output_specs()[0].shape[2];
+  }
+  return importers::import_onnx(path, options).variables;
 }
 
 }  // namespace
@@ -157,6 +208,162 @@ std::optional<double> recorded_accuracy(const RunSource& run) {
   const auto accuracy = summary.find("test_accuracy");
   if (accuracy == summary.end() || !accuracy->is_number()) return {};
   return accuracy->get<double>();
+}
+
+EvaluationSession::EvaluationSession(const RunSource& run, const datasets::Dataset& pictures)
+    : classifier(fitting_classifier(run.directory.eval_graph().string(), pictures)), session(classifier.graph) {
+  session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
+}
+
+FloatRun read_float_run(const std::string& path) {
+  const RunDirectory run = RunDirectory::open(path);
+  FloatRun result{.path = path};
+  result.settings = recorded_settings(read_json(run.config()), run.config().string());
+  use_own_class_weights(result.settings, run);
+  result.class_names = recorded_class_names(run);
+  result.graph_name = run.eval_graph().string();
+  result.evaluation = find_classifier(read_network(result.graph_name), result.graph_name);
+  result.training = find_classifier(read_network(run.train_graph()), run.train_graph().string());
+  for (const Node* node : result.evaluation.graph.nodes())
+    if (node->as<quantize::FakeQuant>() != nullptr)
+      fail("the run in ", path, " is quantized already (", quantize::quantization_of(result.evaluation.graph).label(),
+           ", by ", describe(*node), " and others): give a float run, as `miniqat train --float` makes it");
+  const TrainedVariables variables = trained_variables(path);
+  result.note = variables.note;
+  result.checkpoint_name = variables.file.string();
+  result.checkpoint = read_safetensors(variables.file);
+  return result;
+}
+
+FloatRun read_float_model(const TrainSettings& settings) {
+  FloatRun result{.settings = settings, .graph_name = settings.model, .checkpoint_name = settings.model};
+  result.settings.float_only = true;
+  const datasets::Splits data = load_wanted_data(settings);
+  result.class_names = data.train.class_names;
+  result.training = make_classifier(classifier_options(settings), data.train);
+  Session session(result.training.graph);
+  start_from(settings.model, session);
+  result.checkpoint = session.checkpoint();
+  add_loss(result.training, settings.label_smoothing, class_weights_of(settings, data.train));
+  result.evaluation = without_loss(result.training);
+  return result;
+}
+
+void take_over(Session& session, const FloatRun& source) {
+  const Session::RestoreReport report =
+      session.restore(source.checkpoint, Session::Restore::kByName, source.checkpoint_name);
+  for (const std::string& name : report.fresh) {
+    const Node* owner = session.graph().find(scope_of(name));
+    if (owner == nullptr || owner->as<quantize::FakeQuant>() == nullptr)
+      fail(source.checkpoint_name, ": the rewritten graph needs \"", name,
+           "\", which this run does not have; only training can give it (train --init-checkpoint)");
+  }
+}
+
+FloatRunData load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir) {
+  if (run.is_run() && dataset == run.settings.dataset) require_still_there(run.path, dataset);
+  datasets::LoadOptions options = load_options({.settings = run.settings,
+                                                .images = run.evaluation.images.shape(),
+                                                .classes = static_cast<int>(run.evaluation.logits.shape()[1]),
+                                                .class_names = run.class_names},
+                                               dataset);
+  options.accept = [&](const Shape& example) {
+    require_pictures_fit(run.evaluation.images, example, dataset, run.graph_name);
+  };
+  const datasets::Splits data = datasets::load(dataset, data_dir, options);
+  require_fit(run.evaluation, data.train, run.graph_name);
+  if (dataset == run.settings.dataset)
+    return {.splits = with_validation_part(data, run.settings), .held_out = run.settings.validation};
+  if (const auto own = moved_data(RunDirectory::open(run.path), run.settings, data))
+    return {.splits = *own, .held_out = run.settings.validation};
+  // Other data have nothing to do with those that the run chose by.
+  return {.splits = data};
+}
+
+std::vector<std::string> InitCheckpoint::anew() const {
+  const std::set<std::string> unused(names.unused.begin(), names.unused.end());
+  std::vector<std::string> both;
+  std::ranges::copy_if(names.fresh, std::back_inserter(both), [&](const auto& name) { return unused.contains(name); });
+  return both;
+}
+
+std::string InitCheckpoint::text(bool all) const {
+  const std::vector<std::string> again = anew();
+  // If all names match, there is nothing to look for.
+  const bool all_match = names.fresh.empty() && names.unused.empty();
+  std::string text =
+      concat("From ", printable(source.string()), ": ", counted(names.restored.size(), "variable"), " restored, ",
+             names.fresh.size(), " new, ", names.unused.size(), " unused.\n") +
+      (again.empty()
+           ? ""
+           : concat("  ", counted(again.size(), "range"),
+                    " of another shape or folding (new and unused) start anew from the first batch: ", again.front(),
+                    again.size() == 1 ? "" : ", ...", "\n")) +
+      (all_match && !all ? "" : list_text("restored", names.restored, all)) + list_text("new", names.fresh, all) +
+      list_text("unused", names.unused, all);
+  text.pop_back();
+  return text;
+}
+
+nlohmann::ordered_json InitCheckpoint::json() const {
+  nlohmann::ordered_json json = {
+      {"source", source.string()}, {"restored", names.restored}, {"new", names.fresh}, {"unused", names.unused}};
+  if (const std::vector<std::string> again = anew(); !again.empty()) json["anew"] = again;
+  return json;
+}
+
+InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
+  InitCheckpoint start{.source = {}, .names = {}};
+  Safetensors content;
+  if (is_onnx_file(path.string())) {
+    start.source = path;
+    content.tensors = onnx_variables(path, session.graph());
+  } else {
+    TrainedVariables variables = trained_variables(path);
+    start.source = variables.file;
+    start.note = std::move(variables.note);
+    content = read_safetensors(start.source);
+  }
+  const std::string source = start.source.string();
+  std::vector<std::string> refolded;
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure))
+    refolded = drop_refolded(RunDirectory::open(path), session.graph(), content.tensors);
+  start.names = session.restore(content, Session::Restore::kByName, source);
+  start.names.unused.insert(start.names.unused.end(), refolded.begin(), refolded.end());
+  std::ranges::sort(start.names.unused);
+  // A network without variables needs none, of an ONNX model without any.
+  const bool nothing_to_do = is_onnx_file(path.string()) && start.names.fresh.empty() && start.names.unused.empty();
+  if (start.names.restored.empty() && !nothing_to_do)
+    fail(source, ": no tensor has the name of a variable of this model");
+  return start;
+}
+
+std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path) {
+  std::error_code failure;
+  const bool is_folder = std::filesystem::is_directory(path, failure);
+  const std::filesystem::path folder = is_folder ? path : path.parent_path();
+  if (path.empty() || !std::filesystem::exists(folder / "config.json", failure)) return {};
+  const RunDirectory run = RunDirectory::open(folder.empty() ? "." : folder);
+  if (!is_folder && path.filename() != run.checkpoint().filename()) return {};
+  return run;
+}
+
+std::string variables_hash(const std::filesystem::path& checkpoint) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : read_large_file(checkpoint)) {
+    hash ^= static_cast<unsigned char>(byte);
+    hash *= 0x100000001b3;
+  }
+  char digits[17];
+  classic_snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
+
+std::string model_hash(const std::filesystem::path& model) {
+  std::string text = variables_hash(model);
+  for (const std::filesystem::path& file : importers::external_files(model)) text += "-" + variables_hash(file);
+  return text;
 }
 
 }  // namespace miniqat::training

@@ -1,12 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/engine/session.h"
+#include "core/files/safetensors.h"
+#include "core/graph/graph.h"
 #include "datasets/dataset.h"
 #include "integer/arithmetic.h"
-#include "quantize/quantizers.h"
+#include "quantize/quantization.h"
+#include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/run/run_directory.h"
 #include "training/settings/train_settings.h"
@@ -76,5 +83,92 @@ integer::Grid recorded_input(const RunSource& run);
 /// The accuracy on test pictures that the run's summary records for its own variables: nothing without a summary, or
 /// where the variables come from elsewhere.
 std::optional<double> recorded_accuracy(const RunSource& run);
+
+/// A run's evaluation graph with its variables, ready to compute.
+struct EvaluationSession {
+  /// Throws Error where the graph does not take the data set's pictures or tell its classes apart, and what reading it
+  /// and restoring the variables throws.
+  EvaluationSession(const RunSource& run, const datasets::Dataset& pictures);
+  EvaluationSession(const EvaluationSession&) = delete;
+
+  Classifier classifier;
+  Session session;
+};
+
+/// A float run as it is found, or the float network of a model file that no run has trained.
+struct FloatRun {
+  /// "" without a run.
+  std::string path = {};
+  bool is_run() const { return !path.empty(); }
+
+  TrainSettings settings = {};
+  /// recorded_class_names()
+  std::vector<std::string> class_names = {};
+  Classifier training = {};
+  Classifier evaluation = {};
+  /// The file of the evaluation graph, for errors.
+  std::string graph_name = {};
+  Safetensors checkpoint = {};
+  std::string checkpoint_name = {};
+  /// trained_variables().note: the run is unfinished, or "".
+  std::string note = {};
+};
+
+/// Throws Error where there is no run, where it is quantized already, and what trained_variables() throws.
+FloatRun read_float_run(const std::string& path);
+
+/// The network of the ONNX model in `settings.model` with the model's weights, as a float run on the data of the
+/// settings would have it before its first step. Throws Error for what import_onnx() refuses, and for data that do not
+/// fit the network.
+FloatRun read_float_model(const TrainSettings& settings);
+
+/// Gives the run's variables to a session of its evaluation graph, rewritten. New variables of that graph must belong
+/// to quantizers: fresh statistics of a batch norm, say, would make any range worthless: Error.
+void take_over(Session& session, const FloatRun& source);
+
+struct FloatRunData {
+  datasets::Splits splits;
+  /// TrainSettings::validation of the splits: that of the run for its own data, otherwise 0.
+  std::int64_t held_out = 0;
+};
+
+/// A data set by name or absolute path, which must fit the run's network; the validation part of the run's own data
+/// set, also at another place (moved_data()), is held out. Throws Error for what does not fit.
+FloatRunData load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir);
+
+/// The variables that a run took over from another one, by name.
+struct InitCheckpoint {
+  std::filesystem::path source;
+  Session::RestoreReport names;
+  /// On a run that is unfinished; "" for none.
+  std::string note = {};
+
+  /// Ranges that another shape (per tensor instead of per channel, say) starts anew, or, of weights, another folding of
+  /// batch norms (late or not): both new and unused.
+  std::vector<std::string> anew() const;
+
+  /// The counts on a line, then the restored, the new and the unused names one to a line: all of them, or the first few
+  /// of each and how many more there are. Without the end of the last line.
+  std::string text(bool all) const;
+  /// {"source", "restored", "new", "unused"}: all names, and "anew" where there are such.
+  nlohmann::ordered_json json() const;
+};
+
+/// Gives the session the variables of a .safetensors file, run directory or ONNX model that it has by the same name.
+/// From a run that folds batch norms late where this one does not, or the reverse, no range of weights is taken. Throws
+/// Error where there is none, unless it is an ONNX model and neither has variables, and what Session::restore throws.
+InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
+
+/// The run that variables are of: the directory that `path` is, or that of the checkpoint.safetensors that it is. None
+/// where there is no config.json.
+std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path);
+
+/// 16 hexadecimal digits that change with any byte of a checkpoint file: FNV-1a of 64 bits. Throws Error for a file
+/// that cannot be read.
+std::string variables_hash(const std::filesystem::path& checkpoint);
+
+/// Changes with any byte of an ONNX model, and of the files in which it keeps weights: the variables_hash() of each, with
+/// "-" between them. Throws Error for a file that cannot be read, and what importers::external_files() throws.
+std::string model_hash(const std::filesystem::path& model);
 
 }  // namespace miniqat::training

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -14,14 +15,37 @@
 #include "datasets/dataset.h"
 #include "datasets/hold_out.h"
 #include "datasets/picture_options.h"
-#include "training/settings/data_dir_help.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/settings.h"
-#include "training/settings/threads_help.h"
 
 namespace miniqat::training {
 
-/// The rewrite settings of `train` without flags: the rewrite's own, but ranges are learned at 4 bits and fewer.
+/// What `--data-dir` is, wherever there is one.
+inline constexpr const char* kDataDirHelp =
+    "the folder of the data set's files, or the one around it, as in data/mnist (or MINIQAT_DATA_DIR)";
+
+/// The help of every --threads.
+inline constexpr const char* kThreadsHelp =
+    "at most 1024; 0: OMP_NUM_THREADS if it is set, else all cores, or as many as a cgroup quota allows";
+
+/// The interval between checkpoints of a run, in steps ("500") or seconds ("60s").
+class SaveInterval {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Throws UsageError for any other text.
+  explicit SaveInterval(const std::string& text);
+
+  /// Whether a checkpoint is due after `step`, when the last one was of `saved_step` and taken at `saved`.
+  bool is_due(std::int64_t step, std::int64_t saved_step, Clock::time_point saved) const;
+
+ private:
+  /// One of them is 0.
+  std::int64_t steps_ = 0;
+  std::chrono::duration<double> seconds_{0};
+};
+
+/// Those of `train` unless flags say more: the rewrite's own, but for ranges, which are learned at 4 bits and fewer.
 inline RewriteSettings rewrite_of_trainings() {
   RewriteSettings settings;
   settings.ranges = quantize::RangeChoice::kAuto;
@@ -64,7 +88,7 @@ struct TrainSettings {
   bool decay_all = false;
   double range_learning_rate = 0.003;
   double label_smoothing = 0;
-  /// "balanced", a JSON file (class_weights.h), or "" for none.
+  /// "balanced", a JSON file (class_weights_of()), or "" for none.
   std::string class_weights;
   double dampening = 0;
   std::string schedule = "cosine";

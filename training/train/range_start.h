@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "training/run_observer.h"
-#include "training/train/step_hook.h"
 #include "training/train/training_task.h"
 
 namespace miniqat::training {

@@ -1,5 +1,7 @@
 #include "training/train/run_life.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "core/files/files.h"
@@ -11,16 +13,11 @@
 #include "core/text/quote.h"
 #include "datasets/user_files.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/memory.h"
+#include "training/figures.h"
 #include "training/model_source.h"
-#include "training/percent.h"
-#include "training/run/class_weights.h"
-#include "training/run/command_record.h"
 #include "training/run/data_of_run.h"
-#include "training/run/file_notes.h"
-#include "training/run/machine.h"
-#include "training/run/range_log.h"
-#include "training/run/validation_part.h"
+#include "training/run/made_by.h"
+#include "training/run/metrics_log.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/settings.h"
 #include "training/train/shared_state.h"
@@ -37,6 +34,45 @@ std::string unreached(const std::vector<std::int64_t>& delays, std::int64_t pass
 }
 
 }  // namespace
+
+std::string clock_text(double seconds) {
+  const auto whole = std::lround(std::clamp(seconds, 0.0, 1e8));
+  char text[32];
+  if (whole >= 3600)
+    classic_snprintf(text, sizeof text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+  else
+    classic_snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
+  return text;
+}
+
+void Pace::begin(std::int64_t first, std::int64_t total) {
+  first_ = first;
+  total_ = total;
+  resume();
+}
+
+double Pace::seconds() const {
+  return before_pause_ + (running_ ? std::chrono::duration<double>(Clock::now() - started_).count() : 0);
+}
+
+double Pace::images_per_second() const {
+  const double elapsed = seconds();
+  return elapsed > 0 ? static_cast<double>(done_ * images_per_step_) / elapsed : 0;
+}
+
+double Pace::seconds_left() const {
+  return done_ > 0 ? seconds() / static_cast<double>(done_) * static_cast<double>(total_ - first_ - done_) : 0;
+}
+
+void Pace::pause() {
+  before_pause_ = seconds();
+  running_ = false;
+}
+
+void Pace::resume() {
+  started_ = Clock::now();
+  running_ = true;
+}
 
 RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras,
                  distributed::RankExchange& ranks, RunObserver& observer)

@@ -11,7 +11,7 @@
 #include "datasets/user_files.h"
 #include "quantize/quantizers.h"
 #include "training/model_source.h"
-#include "training/run/class_weights.h"
+#include "training/run/data_of_run.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"

@@ -4,7 +4,6 @@
 
 #include "core/engine/session.h"
 #include "distributed/rank_exchange.h"
-#include "training/train/step_hook.h"
 #include "training/train/training_task.h"
 
 namespace miniqat::training {

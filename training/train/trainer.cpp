@@ -15,20 +15,15 @@
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/one_answer.h"
+#include "training/evaluate/accuracies.h"
 #include "training/run/data_of_run.h"
-#include "training/run/file_notes.h"
-#include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
-#include "training/run/validation_part.h"
-#include "training/train/chance_watch.h"
-#include "training/train/core_watch.h"
 #include "training/train/range_start.h"
 #include "training/train/run_life.h"
 #include "training/train/shared_state.h"
-#include "training/train/step_hook.h"
 #include "training/train/training_task.h"
+#include "training/train/watches.h"
 
 namespace miniqat::training {
 namespace {

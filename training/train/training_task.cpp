@@ -11,8 +11,6 @@
 #include "quantize/range_kind.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/calibrate/one_number.h"
-#include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/usage_error.h"

@@ -1,10 +1,9 @@
-#include "cli/display/class_table.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "cli/display/tables.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::cli::class_table_test {

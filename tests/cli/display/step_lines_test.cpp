@@ -1,8 +1,8 @@
-#include "cli/display/step_lines.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "cli/display/run_display.h"
 
 namespace miniqat::cli::step_lines_test {
 namespace {

@@ -1,6 +1,6 @@
-#include "cli/display/text_table.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/display/terminal.h"
 
 namespace miniqat::cli::text_table_test {
 namespace {

@@ -1,7 +1,6 @@
-#include "cli/display/train_progress.h"
-
 #include <gtest/gtest.h>
 
+#include "cli/display/run_display.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::cli::train_progress_test {

@@ -1,6 +1,6 @@
-#include "cli/display/wrapped_text.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/display/terminal.h"
 
 namespace miniqat::cli::wrapped_text_test {
 namespace {

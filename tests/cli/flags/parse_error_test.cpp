@@ -1,6 +1,6 @@
-#include "cli/flags/parse_error.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/flags/command_line.h"
 
 namespace miniqat::cli::parse_error_test {
 namespace {

@@ -1,9 +1,8 @@
-#include "training/calibrate/one_number.h"
-
 #include "core/graph/graph_json.h"
 #include "layers/layers.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
+#include "training/calibrate/batch_norm_statistics.h"
 #include "training/train/training_task.h"
 
 namespace miniqat::training::one_number_test {

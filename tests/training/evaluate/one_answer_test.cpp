@@ -1,11 +1,10 @@
-#include "training/evaluate/one_answer.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "tests/errors.h"
+#include "training/evaluate/accuracies.h"
 
 namespace miniqat::training::one_answer_test {
 namespace {

@@ -1,8 +1,8 @@
-#include "training/quantize/width_choice.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "training/quantize/bit_allocation.h"
 
 namespace miniqat::training::width_choice_test {
 namespace {

@@ -1,5 +1,3 @@
-#include "training/report/alone_network.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
+#include "training/report/places.h"
 
 namespace miniqat::training::alone_network_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/text/json.h"
-#include "training/report/report_json.h"
+#include "training/report/page.h"
 
 namespace miniqat::training::answers_report_test {
 namespace {

@@ -1,7 +1,5 @@
 // The numbers of a tensor and their integers, counted.
 
-#include "training/report/tensor_figures.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <numeric>
 
 #include "core/tensors/random.h"
+#include "training/report/layer_figures.h"
 
 namespace miniqat::training::tensor_figures_test {
 namespace {

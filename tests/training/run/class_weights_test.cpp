@@ -1,11 +1,10 @@
-#include "training/run/class_weights.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
+#include "training/run/data_of_run.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training::class_weights_test {

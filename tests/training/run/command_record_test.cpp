@@ -1,5 +1,3 @@
-#include "training/run/command_record.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,6 +6,7 @@
 #include "core/text/json.h"
 #include "tests/cli/run_files.h"
 #include "tests/temp_dir.h"
+#include "training/run/made_by.h"
 
 namespace miniqat::training::command_record_test {
 namespace {

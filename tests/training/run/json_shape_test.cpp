@@ -1,9 +1,8 @@
-#include "training/run/json_shape.h"
-
 #include <gtest/gtest.h>
 
 #include "core/text/json.h"
 #include "tests/errors.h"
+#include "training/run/run_directory.h"
 
 namespace miniqat::training::json_shape_test {
 namespace {

@@ -1,8 +1,7 @@
-#include "training/run/machine.h"
-
 #include <gtest/gtest.h>
 
 #include "core/text/json.h"
+#include "training/run/made_by.h"
 
 namespace miniqat::training::machine_test {
 namespace {

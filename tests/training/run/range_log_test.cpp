@@ -1,10 +1,9 @@
-#include "training/run/range_log.h"
-
 #include <gtest/gtest.h>
 
 #include "core/graph/source_ops.h"
 #include "core/text/json.h"
 #include "quantize/quantizers.h"
+#include "training/run/metrics_log.h"
 
 namespace miniqat::training::range_log_test {
 namespace {

@@ -1,9 +1,8 @@
-#include "training/train/chance_watch.h"
-
 #include <string>
 #include <vector>
 
 #include "tests/training/run_fixture.h"
+#include "training/train/watches.h"
 
 namespace miniqat::training::chance_watch_test {
 namespace {

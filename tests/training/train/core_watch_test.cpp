@@ -1,5 +1,3 @@
-#include "training/train/core_watch.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "core/team/team_load.h"
+#include "training/train/watches.h"
 
 namespace miniqat::training::core_watch_test {
 namespace {

@@ -1,11 +1,10 @@
-#include "training/train/evaluation_watch.h"
-
 #include <string>
 #include <vector>
 
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
-#include "training/run/validation_part.h"
+#include "training/run/data_of_run.h"
+#include "training/train/watches.h"
 
 namespace miniqat::training::evaluation_watch_test {
 namespace {

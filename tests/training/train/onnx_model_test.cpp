@@ -8,7 +8,7 @@
 #include "tests/importers/onnx/node_chain.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
-#include "training/run/init_checkpoint.h"
+#include "training/run/run_source.h"
 
 namespace miniqat::training::onnx_model_test {
 namespace {

@@ -7,7 +7,6 @@
 #include "core/tensors/argmax.h"
 #include "tests/training/run_fixture.h"
 #include "training/evaluate/evaluator.h"
-#include "training/evaluate/integer_evaluator.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 

@@ -1,0 +1,38 @@
+#include "training/figures.h"
+
+#include <sys/resource.h>
+
+#include <cstddef>
+#include <fstream>
+#include <locale>
+
+#include "core/text/counted.h"
+
+namespace miniqat::training {
+namespace {
+
+double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+}  // namespace
+
+double peak_megabytes() {
+  // Not getrusage's figure if it can be helped: that one never falls below what the process that started this one held.
+  std::ifstream status("/proc/self/status");
+  status.imbue(std::locale::classic());
+  for (std::string word; status >> word;)
+    if (std::size_t kibibytes; word == "VmHWM:" && status >> kibibytes) return megabytes(kibibytes * 1024);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return megabytes(static_cast<std::size_t>(usage.ru_maxrss) * 1024);
+}
+
+std::string memory_text(const PlanMemory& plan) {
+  char text[160];
+  classic_snprintf(text, sizeof text,
+                   "%s (%d dropped) in %s, arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
+                   counted(plan.nodes, "node").c_str(), plan.dropped_nodes, counted(plan.steps, "step").c_str(),
+                   megabytes(plan.arena), megabytes(plan.unshared), peak_megabytes());
+  return text;
+}
+
+}  // namespace miniqat::training
