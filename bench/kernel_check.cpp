@@ -11,6 +11,8 @@
 #include "bench/foreign_code.h"
 #include "bench/operation.h"
 #include "core/tensors/random.h"
+#include "core/text/classic.h"
+#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "quantize/reference/fake_quant.h"
@@ -24,9 +26,7 @@ bool same_float(float a, float b) {
 
 /// All digits that tell it from its neighbours.
 std::string float_text(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
-  return std::isnan(value) ? "nan" : text;
+  return std::isnan(value) ? "nan" : formatted("%.9g", static_cast<double>(value));
 }
 
 std::string floats_text(std::span<const float> values, std::size_t first, std::size_t last) {

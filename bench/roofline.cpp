@@ -18,6 +18,7 @@ namespace {
 
 #define MINIQAT_LOOPS "bench/roofline_loops.h"
 #include "core/kernels/per_instruction_set.h"
+#include "core/text/classic.h"
 
 /// Keep results that nobody needs, so that no compiler leaves the work out.
 std::atomic<float> peak_result;
@@ -129,15 +130,10 @@ PeakRates Roof::peak_of(int some) const {
 }
 
 std::string Roof::text() const {
-  char arithmetic[128];
-  std::snprintf(arithmetic, sizeof arithmetic, "%.0f billion operations/s, %.1f billion divisions/s",
-                all_threads.operations / 1e9, all_threads.divisions / 1e9);
-  std::string text = concat("roof, ", counted(threads, "thread"), ": ", arithmetic, "; copy, GB/s:");
-  for (const CopySpeed& copy : copies) {
-    char speed[96];
-    std::snprintf(speed, sizeof speed, " %.0f (%s)", copy.bytes_per_second / 1e9, copy.place.c_str());
-    text += speed;
-  }
+  std::string text = formatted(
+      "roof, %s: %.0f billion operations/s, %.1f billion divisions/s; copy, GB/s:", counted(threads, "thread").c_str(),
+      all_threads.operations / 1e9, all_threads.divisions / 1e9);
+  for (const CopySpeed& copy : copies) text += formatted(" %.0f (%s)", copy.bytes_per_second / 1e9, copy.place.c_str());
   return text + "\n" + note;
 }
 

@@ -15,62 +15,22 @@
 #include <optional>
 
 #include "bench/judge/step_judge.h"
-#include "core/engine/session.h"
+#include "bench/noise_training.h"
 #include "core/team/team.h"
-#include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "models/models.h"
-#include "optim/sgd.h"
 #include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::bench {
 namespace {
 
-/// The size of the model's pictures; CIFAR-10's for the models that were published for larger ones.
-Shape picture_of(const models::Model& model) {
-  return model.image[0] > 64 ? Shape{32, 32, model.image[2]} : model.image;
+/// The model in float, or rewritten. On CIFAR-10's size the models that were published for larger pictures.
+NoiseWorkload workload_of(const models::Model& model, const std::optional<quantize::RewriteOptions>& rewrite,
+                          std::int64_t batch) {
+  return {.model = std::string(model.name), .batch = batch, .side = model.image[0] > 64 ? 32 : 0, .rewrite = rewrite};
 }
-
-/// A model with its loss, its optimizer and one batch of noise, in float or rewritten.
-class NoiseTraining {
- public:
-  NoiseTraining(const models::Model& model, const std::optional<quantize::RewriteOptions>& rewrite,
-                std::int64_t batch) {
-    const Shape picture = picture_of(model);
-    const Output images = layers::placeholder(graph_, "images", {batch, picture[0], picture[1], picture[2]});
-    const Output labels = layers::placeholder(graph_, "labels", {batch}, DType::kInt32);
-    loss_ = layers::softmax_cross_entropy(graph_, model.build(graph_, images, {}), labels);
-    if (rewrite) quantize::create_training_graph(graph_, *rewrite);
-    session_.emplace(graph_);
-
-    Random random(1);
-    Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);
-    for (float& value : pixels.values<float>()) value = random.uniform(0, 1);
-    for (std::int64_t i = 0; i < batch; ++i) classes.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
-    feeds_ = {{images, pixels}, {labels, classes}};
-  }
-  NoiseTraining(const NoiseTraining&) = delete;
-
-  /// Returns the loss; throws NonFiniteLoss.
-  float step() { return session_->train_step(loss_, optimizer_, feeds_); }
-  /// A step, every part of it compared with the reference loops.
-  void judged_step(StepJudge& judge) {
-    session_->set_observer(judge.observer());
-    step();
-    session_->set_observer(nullptr);
-  }
-  /// Bytes of the plan's activations, gradients and saved tensors.
-  std::size_t arena() const { return session_->plan_memory().arena; }
-
- private:
-  Graph graph_;
-  Output loss_;
-  optim::Sgd optimizer_{{.learning_rate = 0.005, .momentum = 0.9, .weight_decay = 5e-4}};
-  std::optional<Session> session_;
-  Feeds feeds_;
-};
 
 struct Variant {
   std::string what;
@@ -80,8 +40,7 @@ struct Variant {
 
 bool has_batch_norm(const models::Model& model) {
   Graph graph;
-  const Shape picture = picture_of(model);
-  model.build(graph, layers::placeholder(graph, "images", {1, picture[0], picture[1], picture[2]}), {});
+  model.build(graph, layers::placeholder(graph, "images", {1, model.image[0], model.image[1], model.image[2]}), {});
   return std::ranges::any_of(graph.nodes(), [](const Node* node) { return node->as<layers::BatchNorm>() != nullptr; });
 }
 
@@ -114,8 +73,10 @@ void require_right_steps(const models::Model& model, const Variant& variant) {
   constexpr std::int64_t kSmallBatch = 4;
   StepJudge judge;
   // The findings name its nodes.
-  NoiseTraining training(model, variant.rewrite, kSmallBatch);
-  training.judged_step(judge);
+  NoiseTraining training(workload_of(model, variant.rewrite, kSmallBatch));
+  training.session().set_observer(judge.observer());
+  training.step();
+  training.session().set_observer(nullptr);
   if (!judge.findings().empty())
     fail(std::string(model.name), ", ", variant.what, ": ", judge.findings().front().text());
 }
@@ -127,7 +88,7 @@ std::int64_t affordable_batch(const models::Model& model, const std::vector<Vari
   // Two steps beforehand and three that count, QAT's maybe twice as long as float's.
   const double float_steps = 10 * static_cast<double>(variants.size());
   if (batch <= kProbe) return batch;
-  NoiseTraining probe(model, variants.front().rewrite, kProbe);
+  NoiseTraining probe(workload_of(model, variants.front().rewrite, kProbe));
   probe.step();
   const double a_picture = seconds_of([&] { probe.step(); }) / kProbe;
   const double most = seconds / (a_picture * float_steps);
@@ -230,7 +191,7 @@ ModelTimes bench_steps(const std::string& name, std::int64_t batch, double budge
   std::vector<std::unique_ptr<NoiseTraining>> trainings;
   for (const Variant& variant : variants) {
     require_right_steps(model, variant);
-    trainings.push_back(std::make_unique<NoiseTraining>(model, variant.rewrite, batch));
+    trainings.push_back(std::make_unique<NoiseTraining>(workload_of(model, variant.rewrite, batch)));
     // The first step compiles plan and kernels, the second finds all memory in place.
     for (int i = 0; i < 2; ++i) trainings.back()->step();
   }
@@ -247,7 +208,7 @@ ModelTimes bench_steps(const std::string& name, std::int64_t batch, double budge
                             .threads = thread_count(),
                             .rounds = times[k],
                             .over_float = spread_of(ratios_of(times[k], times[0])),
-                            .arena = trainings[k]->arena()});
+                            .arena = trainings[k]->session().plan_memory().arena});
   return results;
 }
 
@@ -256,8 +217,8 @@ std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_se
   constexpr int kRounds = 5;
   const double seconds = budget_seconds / (kRounds * 2 * kNeighbourhoods.size());
   const int threads = thread_count();
-  NoiseTraining training(models::find_model(model), quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle},
-                         kBatch);
+  NoiseTraining training(
+      workload_of(models::find_model(model), quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle}, kBatch));
   std::vector<LoadedSpeed> speeds;
   for (const Neighbourhood& all : kNeighbourhoods)
     speeds.push_back({.model = model,

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/noise_training.h"
 #include "benchmarks/machine.h"
-#include "benchmarks/training.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
@@ -70,11 +70,12 @@ double seconds_of_batch(datasets::Loader& loader) {
 /// The loader's speed as a multiple of the training step's.
 double speed_over_training(datasets::Loader& loader, const char* model) {
   constexpr int kTurns = 15;
-  Training training({.model = model, .batch = kBatch}, kFloatArithmetic, std::min(2, available_cores()));
-  if (const std::string fault = training.warm_up(20); !fault.empty()) fail(model, ": ", fault);
+  set_thread_count(std::min(2, available_cores()));
+  bench::NoiseTraining training({.model = model, .batch = kBatch});
+  training.warm_up(20);
   std::vector<double> batches, steps;
   for (int turn = 0; turn < kTurns; ++turn) {
-    steps.push_back(training.timed_step());
+    steps.push_back(seconds_of([&] { training.step(); }));
     batches.push_back(seconds_of_batch(loader));
   }
   return median(steps) / median(batches);

@@ -189,8 +189,7 @@ constexpr RunCommand kRunCommands[] = {
 
 bool has_batch_norms(const ListedRun& run) {
   const fs::path graph = RunDirectory::open(run.path).train_graph();
-  std::error_code failure;
-  return fs::exists(graph, failure) && read_file(graph).find("BatchNorm") != std::string::npos;
+  return is_there(graph) && read_file(graph).find("BatchNorm") != std::string::npos;
 }
 
 bool fits(const RunCommand& command, const ListedRun& run) {
@@ -221,8 +220,7 @@ std::string line_for_newest_run(const std::string& command) {
 std::string first_command(Fit fit) {
   const std::string name = concat(kRuns, "/first");
   std::string folder = name;
-  std::error_code failure;
-  for (int i = 2; fs::exists(folder, failure); ++i) folder = concat(name, "-", i);
+  for (int i = 2; is_there(folder); ++i) folder = concat(name, "-", i);
   const char* flags = fit == Fit::kFloat ? " --float" : fit == Fit::kBatchNorms ? " --model lenet_bn" : "";
   return concat("miniqat train", flags, " --epochs 1 --out ", folder);
 }
@@ -314,9 +312,7 @@ std::string plan_of_defaults(const TrainSettings& settings, const fs::path& out)
                 : std::string("How long it takes is told beside its first steps");
   text += "; after Ctrl-C, train --resume goes on.";
   text = joined(wrapped(text, text_columns()), "\n") + "\n";
-  std::error_code failure;
-  if (!fs::exists(kFirstRun, failure))
-    text += concat("A shorter first command: miniqat train --epochs 1 --out ", kFirstRun, "\n");
+  if (!is_there(kFirstRun)) text += concat("A shorter first command: miniqat train --epochs 1 --out ", kFirstRun, "\n");
   return text + "\n";
 }
 

@@ -14,6 +14,8 @@
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
 #include "core/files/files.h"
+#include "core/text/classic.h"
+#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
@@ -212,9 +214,7 @@ void BenchRun::note_disturbance(const bench::Disturbance& disturbance, const std
 }
 
 std::string ratio_text(double median, double low, double high, bool is_wide) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%5.2fx %6.2f-%.2f%s", median, low, high, is_wide ? " ~" : "");
-  return text;
+  return formatted("%5.2fx %6.2f-%.2f%s", median, low, high, is_wide ? " ~" : "");
 }
 
 void add_bench(CommandLine& program) {

@@ -27,6 +27,7 @@
 #include "exporters/tflite/tflite.h"
 #include "integer/format/model_file.h"
 #include "integer/model.h"
+#include "training/figures.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
@@ -108,9 +109,8 @@ struct OutFiles {
 std::string accuracy_line(const RunSource& run) {
   const std::optional<double> accuracy = recorded_accuracy(run);
   if (!accuracy) return "";
-  char percent[32];
-  std::snprintf(percent, sizeof percent, "%.2f%%", 100 * *accuracy);
-  return concat("Accuracy of the run on test pictures: ", percent, " (", quantization_of(run.directory).label(), ").");
+  return concat("Accuracy of the run on test pictures: ", percent(*accuracy), " (",
+                quantization_of(run.directory).label(), ").");
 }
 
 /// The memory of C code.

@@ -51,7 +51,7 @@ void keep_output(importers::ImportedModel& model, const ImportArguments& argumen
 void import(const ImportArguments& arguments) {
   const std::filesystem::path out = arguments.out;
   std::error_code failure;
-  if (std::filesystem::exists(out / "config.json", failure))
+  if (is_there(out / "config.json"))
     fail(printable(out.string()), " holds a config.json, as a run does: give another --out");
   const std::filesystem::path weights_file = out / "weights.safetensors", graph_file = out / "graph.json",
                               report_file = out / "import.json";

@@ -110,7 +110,7 @@ void print_quantizers(const std::filesystem::path& path, const Graph& graph) {
   std::error_code failure;
   if (!std::filesystem::is_directory(path, failure)) return;
   const std::filesystem::path checkpoint = RunDirectory::open(path).checkpoint();
-  if (!std::filesystem::exists(checkpoint, failure)) return;
+  if (!is_there(checkpoint)) return;
   try {
     const auto ranges = quantize::quantizer_ranges(graph, read_safetensors(checkpoint).tensors);
     if (!ranges.empty()) std::printf("\n%s", quantizer_table(ranges).c_str());

@@ -7,6 +7,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/process.h"
+#include "core/files/files.h"
 #include "core/text/quote.h"
 #include "training/calibrate/reestimation.h"
 #include "training/figures.h"
@@ -27,7 +28,7 @@ struct ReestimateArguments {
 
 /// The accuracies in quantize.json are those of this very network.
 void refuse_network_of_quantize(const RunDirectory& run) {
-  const bool is_whole = std::filesystem::exists(run.quantization());
+  const bool is_whole = is_there(run.quantization());
   if (!is_whole && !quantization_of_trained(run)) return;
   throw UsageError(concat("--run: ", run.path().string(), " holds ", is_whole ? "a run" : "the training",
                           " of quantize, ",

@@ -9,7 +9,8 @@
 #include "cli/commands.h"
 #include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
-#include "core/text/error.h"
+#include "core/text/classic.h"
+#include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
@@ -34,10 +35,7 @@ std::string accuracy_text(const ListedRun& run) {
 }
 
 std::string duration_text(const ListedRun& run) {
-  if (!run.seconds) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, *run.seconds < 100 ? "%.1f s" : "%.0f s", *run.seconds);
-  return text;
+  return run.seconds ? formatted("%.*f s", *run.seconds < 100 ? 1 : 0, *run.seconds) : "-";
 }
 
 std::string dashed(const std::string& text) { return text.empty() ? "-" : printable(text); }

@@ -134,7 +134,7 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
 
 /// Refuses to resume a run of `quantize`: its table compares networks, and would not fit a longer training.
 void refuse_run_of_quantize(const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "quantize.json")) return;
+  if (!is_there(folder / "quantize.json")) return;
   const std::string name = folder.string(), word = shell_path(folder);
   throw UsageError(concat("--resume: ", name, " holds a run of quantize, whose results are in quantize.json; ",
                           "quantize --resume --out ", word, " goes on if it was stopped, and train --init-checkpoint ",
@@ -148,7 +148,7 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   TrainSettings asked;
   flags.apply(asked);
   const std::filesystem::path folder = arguments.out.empty() ? default_directory(asked) : arguments.out;
-  if (arguments.out.empty() && !std::filesystem::exists(folder))
+  if (arguments.out.empty() && !is_there(folder))
     throw MissingArgument(concat("--resume: --out names the run to go on with; without --out it would be ",
                                  folder.string(), ", which is not there"));
   refuse_run_of_quantize(folder);

@@ -20,9 +20,10 @@
 #include <memory>
 #include <vector>
 
-#include "benchmarks/training.h"
+#include "bench/noise_training.h"
 #include "core/engine/shard_exchange.h"
 #include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "distributed/launch.h"
 #include "distributed/rank_exchange.h"
 
@@ -92,9 +93,10 @@ class Recorder : public ShardExchange {
   double begin_ = 0;
 };
 
-std::unique_ptr<Training> make_training(const char* model, std::int64_t batch, ShardExchange& exchange) {
-  auto training = std::make_unique<Training>(Workload{.model = model, .batch = batch},
-                                             Arithmetic{.name = "W8A8", .phase = Phase::kQuantizing}, 1);
+std::unique_ptr<bench::NoiseTraining> make_training(const char* model, std::int64_t batch, ShardExchange& exchange) {
+  set_thread_count(1);
+  auto training = std::make_unique<bench::NoiseTraining>(
+      bench::NoiseWorkload{.model = model, .batch = batch, .rewrite = quantize::RewriteOptions{}});
   training->session().set_shards({.range = exchange.range(), .threads = 1, .at_once = 1, .exchange = &exchange});
   for (int step = 0; step < kWarmUp; ++step) training->step();
   return training;
@@ -168,9 +170,9 @@ class Rounds {
 
   Communicator* ranks_;
   Recorder recorder_;
-  std::unique_ptr<Training> alone_;
+  std::unique_ptr<bench::NoiseTraining> alone_;
   std::unique_ptr<RankExchange> exchange_;
-  std::unique_ptr<Training> together_;
+  std::unique_ptr<bench::NoiseTraining> together_;
   int steps_ = 1;
   int kept_ = 0;
   int tried_ = 0;

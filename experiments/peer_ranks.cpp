@@ -9,12 +9,14 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "benchmarks/training.h"
+#include "bench/noise_training.h"
 #include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "distributed/launch.h"
 #include "distributed/rank_exchange.h"
 #include "experiments/serve.h"
@@ -25,9 +27,9 @@ namespace {
 using distributed::Communicator;
 using distributed::RankExchange;
 
-Arithmetic arithmetic_of_ranks(const std::string& name) {
-  if (name == "float") return kFloatArithmetic;
-  if (name == "single") return {.name = name, .phase = Phase::kQuantizing, .bn_fold = quantize::BnFold::kSingle};
+std::optional<quantize::RewriteOptions> rewrite_of_ranks(const std::string& name) {
+  if (name == "float") return {};
+  if (name == "single") return quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle};
   fail("unknown arithmetic \"", name, "\"");
 }
 
@@ -46,15 +48,17 @@ bool agreed(Communicator& ranks, bool more) {
 
 int train_in_turns(Communicator& ranks, const std::vector<std::string>& arguments) {
   const std::string& model = arguments[0];
-  const Workload workload = {.model = model,
-                             .batch = std::stol(arguments[1]),
-                             .side = std::stol(arguments[2]),
-                             .learning_rate = model.starts_with("lenet") ? 0.005 : 0.02};
+  const bench::NoiseWorkload workload = {.model = model,
+                                         .batch = std::stol(arguments[1]),
+                                         .side = std::stol(arguments[2]),
+                                         .learning_rate = model.starts_with("lenet") ? 0.005 : 0.02,
+                                         .rewrite = rewrite_of_ranks(arguments[3])};
+  set_thread_count(1);
   RankExchange exchange(ranks, ranks.size());
-  Training training(workload, arithmetic_of_ranks(arguments[3]), 1);
+  bench::NoiseTraining training(workload);
   training.session().set_shards({.range = exchange.range(), .threads = 1, .at_once = 1, .exchange = &exchange});
   constexpr int kWarmUp = 10;
-  if (const std::string fault = training.warm_up(kWarmUp); !fault.empty()) fail(model, ": ", fault);
+  training.warm_up(kWarmUp);
   if (!exchange.leads()) {
     while (agreed(ranks, true)) training.step();
     return 0;

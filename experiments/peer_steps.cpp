@@ -11,10 +11,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "benchmarks/training.h"
+#include "bench/noise_training.h"
 #include "core/kernels/scratch.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
@@ -29,24 +30,23 @@ namespace miniqat::benchmarks {
 namespace {
 
 /// "float", or "tf" or "single": quantizing, batch norms folded so.
-Arithmetic arithmetic_of(const std::string& name) {
-  if (name == "float") return kFloatArithmetic;
-  if (name == "tf" || name == "single")
-    return {.name = name,
-            .phase = Phase::kQuantizing,
-            .bn_fold = name == "tf" ? quantize::BnFold::kTf : quantize::BnFold::kSingle};
+std::optional<quantize::RewriteOptions> rewrite_of(const std::string& name) {
+  if (name == "float") return {};
+  if (name == "tf") return quantize::RewriteOptions{.bn_fold = quantize::BnFold::kTf};
+  if (name == "single") return quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle};
   fail("unknown arithmetic \"", name, "\"");
 }
 
 Peer training_peer(const std::vector<std::string>& arguments) {
-  const Workload workload = {.model = arguments.at(0),
-                             .batch = std::stol(arguments.at(1)),
-                             .side = std::stol(arguments.at(2)),
-                             .learning_rate = arguments.at(0).starts_with("lenet") ? 0.005 : 0.02};
-  const auto training =
-      std::make_shared<Training>(workload, arithmetic_of(arguments.at(3)), std::stoi(arguments.at(4)));
+  const bench::NoiseWorkload workload = {.model = arguments.at(0),
+                                         .batch = std::stol(arguments.at(1)),
+                                         .side = std::stol(arguments.at(2)),
+                                         .learning_rate = arguments.at(0).starts_with("lenet") ? 0.005 : 0.02,
+                                         .rewrite = rewrite_of(arguments.at(3))};
+  set_thread_count(std::stoi(arguments.at(4)));
+  const auto training = std::make_shared<bench::NoiseTraining>(workload);
   constexpr int kWarmUp = 10;
-  if (const std::string fault = training->warm_up(kWarmUp); !fault.empty()) fail(workload.model, ": ", fault);
+  training->warm_up(kWarmUp);
   return {.items = workload.batch, .repeat = [training] { training->step(); }};
 }
 

@@ -27,12 +27,9 @@ double peak_megabytes() {
 }
 
 std::string memory_text(const PlanMemory& plan) {
-  char text[160];
-  classic_snprintf(text, sizeof text,
-                   "%s (%d dropped) in %s, arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
+  return formatted("%s (%d dropped) in %s, arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
                    counted(plan.nodes, "node").c_str(), plan.dropped_nodes, counted(plan.steps, "step").c_str(),
                    megabytes(plan.arena), megabytes(plan.unshared), peak_megabytes());
-  return text;
 }
 
 }  // namespace miniqat::training

@@ -27,10 +27,6 @@ struct Hits {
 };
 
 /// "98.85%".
-inline std::string percent(double fraction) {
-  char text[32];
-  classic_snprintf(text, sizeof text, "%.2f%%", 100 * fraction);
-  return text;
-}
+inline std::string percent(double fraction) { return formatted("%.2f%%", 100 * fraction); }
 
 }  // namespace miniqat::training

@@ -15,6 +15,7 @@
 #include "importers/onnx/import.h"
 #include "layers/layers.h"
 #include "models/models.h"
+#include "quantize/op_roles.h"
 #include "quantize/quantize.h"
 
 namespace miniqat::training {
@@ -279,6 +280,20 @@ Classifier without_loss(const Classifier& training) {
   copy.images = graph.at(training.images.node->name()).output();
   if (graph.outputs().empty()) fail("the classifier's graph has no outputs any more");
   copy.logits = graph.outputs().front();
+  return copy;
+}
+
+Graph with_quantizers(const Graph& graph, const std::set<std::string>& working) {
+  Graph clone = graph.clone();
+  for (const Node* node : clone.topological_order())
+    if (quantize::is_quantizer(*node) && !working.contains(node->name())) clone.reroute(node->output(), node->input(0));
+  return clone;
+}
+
+Classifier without_quantizers(const Classifier& network) {
+  Classifier copy{.graph = with_quantizers(network.graph, {}), .images = {}, .logits = {}};
+  copy.images = copy.graph.output_at(network.images.name());
+  copy.logits = copy.graph.outputs().front();
   return copy;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,12 @@ TrainingEnds add_loss(Classifier& classifier, double label_smoothing = 0, std::v
 
 /// A copy of a classifier without the loss that add_loss() gave it. Throws Error for a graph without outputs.
 Classifier without_loss(const Classifier& training);
+
+/// A clone of the graph in which only the named quantizers work; the others' readers take what these read.
+Graph with_quantizers(const Graph& graph, const std::set<std::string>& working);
+
+/// A copy of a classifier in which no quantizer works.
+Classifier without_quantizers(const Classifier& network);
 
 /// The evaluation graph of a classifier whose graph create_training_graph() has rewritten: a copy without loss, turned
 /// to evaluation. Its variables have the names that they have in the training graph.

@@ -56,6 +56,9 @@ class RunObserver {
   /// nothing. Steps and evaluations that are under way end by themselves, or by an Interruption
   /// (core/platform/interruption.h), which leaves the same behind.
   virtual bool wants_to_stop() { return false; }
+  void require_no_stop() {
+    if (wants_to_stop()) throw Stopped();
+  }
 };
 
 }  // namespace miniqat::training

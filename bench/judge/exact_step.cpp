@@ -1,7 +1,6 @@
-#include "bench/judge/exact_step.h"
-
 #include <algorithm>
 
+#include "bench/judge/exact_op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/text/error.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "bench/judge/exact_step.h"
+#include "bench/judge/exact_op.h"
 #include "core/engine/sweep.h"
 #include "core/tensors/shape.h"
 #include "core/text/error.h"

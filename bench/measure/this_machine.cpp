@@ -13,6 +13,7 @@
 #include "bench/measure/rounds.h"
 #include "core/kernels/instruction_set.h"
 #include "core/platform/cpu_name.h"
+#include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/threads/cpu_quota.h"
@@ -61,12 +62,6 @@ double busy_seconds() {
   return (user + nice + system + interrupts + soft + stolen) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-std::string text_of(const char* format, double value) {
-  char text[96];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 }  // namespace
 
 std::vector<Cache> data_caches(const std::filesystem::path& folder) {
@@ -105,12 +100,11 @@ Machine this_machine() {
 }
 
 std::string Machine::text() const {
-  char load_text[64] = "load unknown";
-  if (load >= 0) std::snprintf(load_text, sizeof load_text, "load %.2f%s", load, quiet() ? "" : " (not quiet)");
+  const std::string load_text =
+      load >= 0 ? formatted("load %.2f%s", load, quiet() ? "" : " (not quiet)") : "load unknown";
   std::string cache_text;
   for (const Cache& cache : caches) cache_text += concat(", L", cache.level, " ", bytes_text(cache.bytes));
-  char quota_text[64] = "";
-  if (cpu_quota) std::snprintf(quota_text, sizeof quota_text, " with a quota of %.1f", *cpu_quota);
+  const std::string quota_text = cpu_quota ? formatted(" with a quota of %.1f", *cpu_quota) : "";
   return concat(cpu, ", ", cores, " cores", quota_text, ", ", instruction_set, cache_text, ", oneDNN ", onednn, "; ",
                 load_text, "\n");
 }
@@ -162,10 +156,10 @@ std::vector<std::string> Disturbance::reasons() const {
   constexpr double kOfIdle = 1.0 / 8;
   std::vector<std::string> found;
   if (seconds > 0 && others > kOthers + kOfIdle * idle_cores + kTick / seconds)
-    found.push_back(text_of("others used %.1f cores", others));
+    found.push_back(formatted("others used %.1f cores", others));
   if (switches > kSwitches + 5 / std::max(seconds, 1e-3))
-    found.push_back(text_of("we were interrupted %.0f times a second", switches));
-  if (drift > kRepeatTolerance) found.push_back(text_of("memcpy's speed drifted by %.0f%%", 100 * drift));
+    found.push_back(formatted("we were interrupted %.0f times a second", switches));
+  if (drift > kRepeatTolerance) found.push_back(formatted("memcpy's speed drifted by %.0f%%", 100 * drift));
   return found;
 }
 

@@ -6,6 +6,8 @@
 #include <compare>
 #include <cstdio>
 
+#include "core/text/classic.h"
+#include "core/text/counted.h"
 #include "core/text/error.h"
 
 namespace miniqat::bench {
@@ -71,34 +73,25 @@ std::string with_entities(const std::string& text) {
 }
 
 std::string text_at(double x, double y, const std::string& text, const char* more = "") {
-  char head[160];
-  std::snprintf(head, sizeof head, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more);
-  return head + with_entities(text) + "</text>\n";
+  return formatted("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more) + with_entities(text) + "</text>\n";
 }
 
 std::string line_from(double x1, double y1, double x2, double y2, const char* kind) {
-  char text[160];
-  std::snprintf(text, sizeof text, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x1, y1, x2,
-                y2, kind);
-  return text;
+  return formatted("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x1, y1, x2, y2, kind);
 }
 
 /// A circle, square or triangle on either side: one kernel each, again from the first after four. Hollow if the row was
 /// not quiet.
 std::string mark_at(double x, double y, std::size_t kind, std::size_t ink, bool quiet = true) {
-  char text[200];
   const std::string look = quiet ? concat("m", ink) : concat("hollow c", ink);
   constexpr double kHalf = 3.5;
   if (kind % 4 == 0)
-    std::snprintf(text, sizeof text, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"%s\"/>\n", x, y, kHalf,
-                  look.c_str());
-  else if (kind % 4 == 1)
-    std::snprintf(text, sizeof text, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"/>\n",
-                  x - kHalf, y - kHalf, 2 * kHalf, 2 * kHalf, look.c_str());
-  else
-    std::snprintf(text, sizeof text, "<path d=\"M%.1f %.1f l4.5 %s l-9 0 z\" class=\"%s\"/>\n", x,
-                  kind % 4 == 2 ? y - 4 : y + 4, kind % 4 == 2 ? "8" : "-8", look.c_str());
-  return text;
+    return formatted("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"%s\"/>\n", x, y, kHalf, look.c_str());
+  if (kind % 4 == 1)
+    return formatted("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"/>\n", x - kHalf,
+                     y - kHalf, 2 * kHalf, 2 * kHalf, look.c_str());
+  return formatted("<path d=\"M%.1f %.1f l4.5 %s l-9 0 z\" class=\"%s\"/>\n", x, kind % 4 == 2 ? y - 4 : y + 4,
+                   kind % 4 == 2 ? "8" : "-8", look.c_str());
 }
 
 std::string panel_title(const KernelTime& row) {
@@ -201,14 +194,13 @@ class PanelPicture {
     for (const double speed : speeds_.ticks())
       text += line_from(kLeft, y(speed), kLeft + kPlotWidth, y(speed), "grid") +
               text_at(kLeft - 8, y(speed) + 4, tick_text(speed), "text-anchor=\"end\"");
-    char frame[160];
-    std::snprintf(frame, sizeof frame, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"frame\"/>\n",
-                  kLeft, top_, kPlotWidth, kPlotHeight);
-    char turned[96];
-    std::snprintf(turned, sizeof turned, "text-anchor=\"middle\" transform=\"rotate(-90 16 %.1f)\"",
-                  top_ + kPlotHeight / 2);
+    const std::string frame =
+        formatted("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"frame\"/>\n", kLeft, top_,
+                  kPlotWidth, kPlotHeight);
+    const std::string turned =
+        formatted("text-anchor=\"middle\" transform=\"rotate(-90 16 %.1f)\"", top_ + kPlotHeight / 2);
     return text + frame + text_at(kLeft + kPlotWidth / 2, bottom + 36, "elements", "text-anchor=\"middle\"") +
-           text_at(16, top_ + kPlotHeight / 2, "elements / ns", turned);
+           text_at(16, top_ + kPlotHeight / 2, "elements / ns", turned.c_str());
   }
 
   /// Where x and y, eight bytes an element, fill a cache. Named above the frame, where no line of data can be.
@@ -238,9 +230,7 @@ class PanelPicture {
     const std::size_t ink = ink_of(line, kind);
     std::string path, marks;
     for (const auto& [size, speed, quiet] : line.points) {
-      char point[48];
-      std::snprintf(point, sizeof point, "%c%.1f %.1f ", path.empty() ? 'M' : 'L', x(size), y(speed));
-      path += point;
+      path += formatted("%c%.1f %.1f ", path.empty() ? 'M' : 'L', x(size), y(speed));
       if (!is_limit(line.operation)) marks += mark_at(x(size), y(speed), kind, ink, quiet);
     }
     return concat("<path d=\"", path, "\" class=\"line c", ink, is_limit(line.operation) ? " limit" : "", "\"/>\n") +
@@ -283,16 +273,8 @@ std::vector<double> PlotAxis::ticks() const {
 }
 
 std::string tick_text(double value) {
-  char text[32];
-  const bool millions = value >= 1e6, thousands = value >= 1e3;
-  std::snprintf(text, sizeof text, "%g%s",
-                value / (millions    ? 1e6
-                         : thousands ? 1e3
-                                     : 1),
-                millions    ? "M"
-                : thousands ? "k"
-                            : "");
-  return text;
+  if (value >= 1e6) return formatted("%gM", value / 1e6);
+  return value >= 1e3 ? formatted("%gk", value / 1e3) : formatted("%g", value);
 }
 
 std::string throughput_svg(const std::vector<KernelTime>& rows, const std::vector<Cache>& caches,
@@ -308,9 +290,8 @@ std::string throughput_svg(const std::vector<KernelTime>& rows, const std::vecto
   const std::vector<Panel> panels = panels_of(rows);
   const double width = kLeft + kPlotWidth + legend_width(panels),
                height = kHead + kPanelHeight * static_cast<double>(panels.size());
-  char head[240];
-  std::snprintf(head, sizeof head,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\">\n",
+  const std::string head =
+      formatted("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\">\n",
                 width, height, width, height);
   std::string text = head + style_text() + "<rect width=\"100%\" height=\"100%\" class=\"ground\"/>\n" +
                      text_at(kLeft, 24, title, "class=\"note\"");

@@ -7,6 +7,7 @@
 #include "bench/results/result_file.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/display/terminal.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
@@ -19,9 +20,7 @@ namespace {
 using namespace bench;
 
 std::string microseconds(const Spread& seconds) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.2f (%.2f-%.2f)", 1e6 * seconds.median, 1e6 * seconds.low, 1e6 * seconds.high);
-  return text;
+  return formatted("%.2f (%.2f-%.2f)", 1e6 * seconds.median, 1e6 * seconds.low, 1e6 * seconds.high);
 }
 
 std::string word_for(Verdict verdict) {
@@ -37,24 +36,18 @@ void print_left_over(const char* file, const std::vector<std::string>& names) {
 }
 
 std::string chance_text(const ComparedCase& one) {
-  char text[48] = "";
-  if (one.turns == 0)
-    std::snprintf(text, sizeof text, "%.3f", one.probability);
-  else if (one.interval)
-    std::snprintf(text, sizeof text, "%.3f-%.3f (%zu)", one.interval->low, one.interval->high, one.turns);
-  return text;
+  if (one.turns == 0) return formatted("%.3f", one.probability);
+  return one.interval ? formatted("%.3f-%.3f (%zu)", one.interval->low, one.interval->high, one.turns) : "";
 }
 
 void print_table(const BenchComparison& comparison, bool in_turns) {
   const auto count = [&](Verdict verdict) { return static_cast<long>(comparison.count(verdict)); };
   std::vector<TableLine> lines = {
       {"case", "by", "A us (quartiles)", "B us (quartiles)", "speed B/A", in_turns ? "95% interval (turns)" : "p", ""}};
-  for (const ComparedCase& one : comparison.cases) {
-    char speed[32];
-    std::snprintf(speed, sizeof speed, "%.3f", one.speed);
+  for (const ComparedCase& one : comparison.cases)
     lines.push_back({printable(one.what), printable(one.by_a == one.by_b ? one.by_a : one.by_a + " -> " + one.by_b),
-                     microseconds(one.a), microseconds(one.b), speed, chance_text(one), word_for(one.verdict)});
-  }
+                     microseconds(one.a), microseconds(one.b), formatted("%.3f", one.speed), chance_text(one),
+                     word_for(one.verdict)});
   std::printf("%s\n", aligned(lines, 2).c_str());
   std::printf("%zu cases: B faster in %ld, slower in %ld, as memcpy in %ld, within noise in %ld, undecided in %ld.\n",
               comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),

@@ -16,6 +16,8 @@
 #include "cli/bench/bench_modes.h"
 #include "cli/flags/setting_flags.h"
 #include "core/files/files.h"
+#include "core/text/classic.h"
+#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
@@ -128,12 +130,6 @@ std::vector<std::int64_t> sizes_of(const BenchArguments& arguments) {
 
 std::int64_t largest_of(const BenchArguments& arguments) { return std::ranges::max(sizes_of(arguments)); }
 
-std::string text_of(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 /// What is in the table beside the columns that are always there.
 struct Columns {
   /// Kernels beside ours.
@@ -143,33 +139,29 @@ struct Columns {
   bool is_roof_quiet = true;
 
   std::string head() const {
-    char text[200];
-    std::snprintf(text, sizeof text, "\n%-16s %-11s %4s %7s %10s %8s %12s %10s   %-24s %7s", "kernel", "layout", "bits",
-                  "threads", "elements", "GB/s", "elements/ns", "ns/element", "of memcpy   quartiles", "of roof");
+    const std::string text =
+        formatted("\n%-16s %-11s %4s %7s %10s %8s %12s %10s   %-24s %7s", "kernel", "layout", "bits", "threads",
+                  "elements", "GB/s", "elements/ns", "ns/element", "of memcpy   quartiles", "of roof");
     return concat(text, counts ? "  instr/el  misses/el" : "",
                   others ? "  of miniqat quartiles     95% of median by" : "", "\n");
   }
   std::string line(const KernelTime& row) const {
-    char text[240];
     const std::string bits = row.what.has_grid() ? concat(row.what.bits) : "";
     const Spread& ratio = row.of_memcpy;
-    std::snprintf(text, sizeof text, "%-16s %-11s %4s %7d %10ld %8.2f %12.3f %10.4f %s %-24s %7s",
+    std::string line =
+        formatted("%-16s %-11s %4s %7d %10ld %8.2f %12.3f %10.4f %s %-24s %7s",
                   std::string(traits_of(row.what.operation).name).c_str(), row.what.layout().c_str(), bits.c_str(),
                   row.threads, static_cast<long>(row.what.elements), row.bytes() / row.seconds() / 1e9,
                   row.elements_per_nanosecond(), row.nanoseconds_an_element(), is_steady(row.rounds) ? " " : "~",
                   ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str(),
-                  text_of(is_roof_quiet ? "%.2f" : "~%.2f", row.of_roof).c_str());
-    std::string line = text;
-    if (counts && row.counts)
-      line += text_of("%10.2f", row.counts->instructions) + text_of("%11.4f", row.counts->cache_misses);
+                  formatted(is_roof_quiet ? "%.2f" : "~%.2f", row.of_roof).c_str());
+    if (counts && row.counts) line += formatted("%10.2f%11.4f", row.counts->instructions, row.counts->cache_misses);
     if (!others) return line + "\n";
     const std::string ours =
         row.of_ours ? ratio_text(row.of_ours->median, row.of_ours->low, row.of_ours->high, row.of_ours->is_wide()) : "";
     std::string median;
-    if (row.of_ours_interval)
-      median = text_of("%.3f", row.of_ours_interval->low) + text_of("-%.3f", row.of_ours_interval->high);
-    std::snprintf(text, sizeof text, "  %-24s %-13s %s\n", ours.c_str(), median.c_str(), row.by.c_str());
-    return line + text;
+    if (row.of_ours_interval) median = formatted("%.3f-%.3f", row.of_ours_interval->low, row.of_ours_interval->high);
+    return line + formatted("  %-24s %-13s %s\n", ours.c_str(), median.c_str(), row.by.c_str());
   }
 };
 

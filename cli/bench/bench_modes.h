@@ -66,9 +66,6 @@ BenchMeasurement prepare_kernels(const BenchRun& run);
 BenchMeasurement prepare_steps(const BenchRun& run);
 BenchMeasurement prepare_loaded(const BenchRun& run);
 
-/// Throws UsageError for an unknown one among the names of --models.
-void require_models(const std::vector<std::string>& names);
-
 /// The names that --kernel knows, a line each, for --help.
 std::string kernel_help();
 

@@ -7,6 +7,7 @@
 #include "bench/training_steps.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/process.h"
+#include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/suggest.h"
@@ -21,6 +22,14 @@ using namespace training;
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Throws UsageError for an unknown one among the names of --models.
+void require_models(const std::vector<std::string>& names) {
+  const std::vector<std::string> known = models::model_names();
+  for (const std::string& name : names)
+    if (std::ranges::find(known, name) == known.end())
+      throw UsageError(concat("--models: ", unknown_name("model", name, known)));
+}
 
 constexpr double kThoroughSteps = 55, kQuickSteps = 5;
 
@@ -39,13 +48,11 @@ void measure_model(const BenchRun& run, const std::string& model, double seconds
     std::fprintf(stderr, "miniqat bench: batches of %ld would take too long; %s is measured with %ld\n",
                  static_cast<long>(batch_size), model.c_str(), static_cast<long>(batch));
   for (const bench::StepTime& row : times.rows) {
-    char line[200];
-    std::snprintf(
-        line, sizeof line, "%-14s %-26s %6ld %7d %10.3f %10.0f %10.1f   %s\n", row.model.c_str(), row.what.c_str(),
+    run.print(formatted(
+        "%-14s %-26s %6ld %7d %10.3f %10.0f %10.1f   %s\n", row.model.c_str(), row.what.c_str(),
         static_cast<long>(row.batch), row.threads, 1e3 * bench::spread_of(row.rounds).median, row.images_per_second(),
         static_cast<double>(row.arena) / 1e6,
-        ratio_text(row.over_float.median, row.over_float.low, row.over_float.high, row.over_float.is_wide()).c_str());
-    run.print(line);
+        ratio_text(row.over_float.median, row.over_float.low, row.over_float.high, row.over_float.is_wide()).c_str()));
     result["steps"].push_back(bench::step_json(row, times.disturbance));
   }
   run.note_disturbance(times.disturbance, "training steps of " + model, {{"model", model}, {"batch", batch}}, result);
@@ -53,10 +60,8 @@ void measure_model(const BenchRun& run, const std::string& model, double seconds
 }
 
 void measure_steps(const BenchRun& run, Json& result) {
-  char head[160];
-  std::snprintf(head, sizeof head, "\n%-14s %-26s %6s %7s %10s %10s %10s  %s\n", "training step", "", "batch",
-                "threads", "ms", "images/s", "arena MB", "x float   quartiles");
-  run.print(head);
+  run.print(formatted("\n%-14s %-26s %6s %7s %10s %10s %10s  %s\n", "training step", "", "batch", "threads", "ms",
+                      "images/s", "arena MB", "x float   quartiles"));
   const std::vector<std::string> models = models_of(run.arguments);
   const double seconds = (run.arguments.quick ? kQuickSteps : kThoroughSteps) / static_cast<double>(models.size());
   for (const int threads : run.threads) {
@@ -74,20 +79,16 @@ std::vector<std::string> loaded_models(const BenchArguments& arguments) {
 
 void measure_loaded(const BenchRun& run, Json& result) {
   const InterruptGuard interrupts;
-  char line[120];
-  std::snprintf(line, sizeof line, "\n%-14s %-14s %7s %10s %10s %8s\n", "training W8A8", "neighbours", "threads",
-                "images/s", "1 thread", "of bar");
-  run.print(line);
+  run.print(formatted("\n%-14s %-14s %7s %10s %10s %8s\n", "training W8A8", "neighbours", "threads", "images/s",
+                      "1 thread", "of bar"));
   for (const std::string& model : loaded_models(run.arguments)) {
     run.tell("training steps of " + model + " beside busy processes");
     for (const bench::LoadedSpeed& row :
          bench::bench_loaded(model, run.arguments.quick ? kQuickModel : kThoroughModel, InterruptGuard::check)) {
       const Json json = bench::loaded_json(row);
-      std::snprintf(line, sizeof line, "%-14s %-14s %7d %10.0f %10.0f", row.model.c_str(), row.neighbours.c_str(),
-                    row.threads, json["images_per_second"].get<double>(), json["one_thread"].get<double>());
-      run.print(line);
-      std::snprintf(line, sizeof line, " %8.2f", json.value("of_bar", 0.0));
-      run.print(concat(json.contains("of_bar") ? line : "", "\n"));
+      run.print(formatted("%-14s %-14s %7d %10.0f %10.0f", row.model.c_str(), row.neighbours.c_str(), row.threads,
+                          json["images_per_second"].get<double>(), json["one_thread"].get<double>()));
+      run.print((json.contains("of_bar") ? formatted(" %8.2f", json["of_bar"].get<double>()) : "") + "\n");
       result["loaded"].push_back(json);
       run.note_disturbance(row.disturbance, concat("training steps of ", model, ", neighbours: ", row.neighbours),
                            {{"model", model}, {"neighbours", row.neighbours}}, result);
@@ -100,13 +101,6 @@ void measure_loaded(const BenchRun& run, Json& result) {
 }
 
 }  // namespace
-
-void require_models(const std::vector<std::string>& names) {
-  const std::vector<std::string> known = models::model_names();
-  for (const std::string& name : names)
-    if (std::ranges::find(known, name) == known.end())
-      throw UsageError(concat("--models: ", unknown_name("model", name, known)));
-}
 
 BenchMeasurement prepare_steps(const BenchRun& run) {
   require_models(models_of(run.arguments));

@@ -6,6 +6,7 @@
 
 #include "cli/notes.h"
 #include "cli/process.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
@@ -22,12 +23,6 @@ using training::StepReport;
 using training::TrainingTask;
 
 namespace {
-
-std::string number_text(const char* format, double number) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, number);
-  return text.data();
-}
 
 std::string bar_of(const training::StepReport& report, std::size_t width) {
   const auto total = static_cast<std::size_t>(std::max<std::int64_t>(report.total_steps, 1));
@@ -48,8 +43,8 @@ bool StepLines::is_due(std::int64_t step, std::int64_t total, std::int64_t steps
 std::string progress_text(const training::StepReport& report, std::size_t columns) {
   constexpr std::size_t kWidestBar = 24, kNarrowestBar = 10, kAroundBar = 3;
   const std::string steps = concat(report.step, "/", report.total_steps);
-  const std::string epoch = number_text("  epoch %.2f", report.epoch), loss = number_text("  loss %.4f", report.loss);
-  const std::string speed = number_text("  %.0f images/s", report.images_per_second);
+  const std::string epoch = formatted("  epoch %.2f", report.epoch), loss = formatted("  loss %.4f", report.loss);
+  const std::string speed = formatted("  %.0f images/s", report.images_per_second);
   const std::string left = concat("  ", training::clock_text(report.seconds_left), " left");
   for (const std::string& text :
        {concat(steps, epoch, loss, speed, left), concat(steps, epoch, loss, left), concat(steps, loss, left)})

@@ -8,6 +8,7 @@
 
 #include "cli/display/terminal.h"
 #include "cli/notes.h"
+#include "core/text/classic.h"
 #include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
@@ -96,9 +97,7 @@ std::string frequent_confusions(const Answers& answers) {
 std::string interval(const std::vector<quantize::Range<float>>& ranges) {
   const auto low = std::ranges::min_element(ranges, {}, &quantize::Range<float>::min);
   const auto high = std::ranges::max_element(ranges, {}, &quantize::Range<float>::max);
-  char text[64];
-  std::snprintf(text, sizeof text, "[%.5g, %.5g]", low->min, high->max);
-  return text;
+  return formatted("[%.5g, %.5g]", low->min, high->max);
 }
 
 /// "8 bits, weights, narrow, 6 channels".
@@ -113,10 +112,8 @@ std::string grid_text(const quantize::FakeQuantAttributes& attributes, bool is_w
 template <class Member>
 std::string span_text(const std::vector<Affine<float>>& grids, Member member) {
   const auto [low, high] = std::ranges::minmax_element(grids, {}, member);
-  char first[32], last[32];
-  std::snprintf(first, sizeof first, "%.6g", (*low).*member);
-  std::snprintf(last, sizeof last, "%.6g", (*high).*member);
-  return std::string(first) == last ? first : concat(first, " to ", last);
+  const std::string first = formatted("%.6g", (*low).*member), last = formatted("%.6g", (*high).*member);
+  return first == last ? first : concat(first, " to ", last);
 }
 
 /// 1234567 as "1,234,567".
@@ -126,16 +123,10 @@ std::string in_thousands(std::int64_t count) {
   return text;
 }
 
-std::string number(double value, const char* format) {
-  char text[32];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 void add_figures(TableLine& line, const Measurement& measurement) {
-  line.push_back(number(measurement.loss_increase, "%+.4f"));
+  line.push_back(formatted("%+.4f", measurement.loss_increase));
   line.push_back(percent(measurement.evaluation.accuracy()));
-  line.push_back(measurement.snr_db ? number(*measurement.snr_db, "%.1f") : "-");
+  line.push_back(measurement.snr_db ? formatted("%.1f", *measurement.snr_db) : "-");
 }
 
 std::string name_of(const ChosenBits& choice) {
@@ -147,7 +138,7 @@ std::string candidates_text(const Sensitivity& sensitivity) {
   if (sensitivity.candidates.size() < 2) return "";
   std::string text;
   for (const ChosenBits& one : sensitivity.candidates)
-    text += concat(text.empty() ? "" : ", ", name_of(one), " ", number(one.measured.loss_increase, "%+.4f"));
+    text += concat(text.empty() ? "" : ", ", name_of(one), " ", formatted("%+.4f", one.measured.loss_increase));
   return concat("measured within the budget: ", text, "; taken: ", name_of(*sensitivity.choice), "\n");
 }
 
@@ -252,9 +243,9 @@ std::string sensitivity_table(const Sensitivity& sensitivity, std::size_t rows) 
 std::string together_table(const Sensitivity& sensitivity) {
   std::vector<TableLine> lines = {
       {"all layers", "loss", "increase", "accuracy", "SNR (dB)"},
-      {"float", number(sensitivity.in_float.loss, "%.4f"), "-", percent(sensitivity.in_float.accuracy()), "-"}};
+      {"float", formatted("%.4f", sensitivity.in_float.loss), "-", percent(sensitivity.in_float.accuracy()), "-"}};
   const auto add = [&](const std::string& name, const Measurement& measurement) {
-    add_figures(lines.emplace_back(TableLine{name, number(measurement.evaluation.loss, "%.4f")}), measurement);
+    add_figures(lines.emplace_back(TableLine{name, formatted("%.4f", measurement.evaluation.loss)}), measurement);
   };
   for (const Measurement& measurement : sensitivity.together) add(concat(measurement.bits, " bits"), measurement);
   if (sensitivity.choice) add("chosen widths", sensitivity.choice->measured);
@@ -263,13 +254,12 @@ std::string together_table(const Sensitivity& sensitivity) {
 
 std::string choice_text(const Sensitivity& sensitivity) {
   const ChosenBits& choice = *sensitivity.choice;
-  char text[256];
-  std::snprintf(text, sizeof text,
-                "\nchosen widths: %.2f bits for weights (%ld bytes), %.2f for activations; loss %+.4f predicted, %+.4f "
-                "measured\n",
-                choice.average_weight_bits, static_cast<long>(choice.weight_bytes), choice.average_activation_bits,
-                choice.predicted_loss_increase, choice.measured.loss_increase);
-  return text + candidates_text(sensitivity);
+  return formatted(
+             "\nchosen widths: %.2f bits for weights (%ld bytes), %.2f for activations; loss %+.4f predicted, "
+             "%+.4f measured\n",
+             choice.average_weight_bits, static_cast<long>(choice.weight_bytes), choice.average_activation_bits,
+             choice.predicted_loss_increase, choice.measured.loss_increase) +
+         candidates_text(sensitivity);
 }
 
 }  // namespace miniqat::cli

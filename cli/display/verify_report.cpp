@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/text/classic.h"
+#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
@@ -14,24 +16,17 @@ using namespace training;
 
 namespace {
 
-template <class... Arguments>
-std::string format(const char* pattern, Arguments... arguments) {
-  std::string text(static_cast<std::size_t>(std::snprintf(nullptr, 0, pattern, arguments...)), ' ');
-  std::snprintf(text.data(), text.size() + 1, pattern, arguments...);
-  return text;
-}
-
 /// Percent with enough digits to tell all from nearly all: 100% means every one.
 std::string percentage(double share, int digits) {
   const double scale = std::pow(10.0, digits + 2);
   const double shown = share < 1 ? std::min(share, 1 - 1 / scale) : share;
-  return format("%.*f%%", digits, 100 * shown);
+  return formatted("%.*f%%", digits, 100 * shown);
 }
 
 std::string score_row(const Score& score) {
-  return format("%-24s %9s %12s %14s %9d\n", score.name.c_str(), percentage(score.accuracy(), 2).c_str(),
-                percentage(score.agreement(), 2).c_str(), percentage(score.outputs.share(), 3).c_str(),
-                score.outputs.largest);
+  return formatted("%-24s %9s %12s %14s %9d\n", score.name.c_str(), percentage(score.accuracy(), 2).c_str(),
+                   percentage(score.agreement(), 2).c_str(), percentage(score.outputs.share(), 3).c_str(),
+                   score.outputs.largest);
 }
 
 nlohmann::ordered_json to_json(const Agreement& agreement) {
@@ -80,7 +75,7 @@ std::string VerifyReport::title() const {
 std::string VerifyReport::table() const {
   const Verification& v = verification;
   std::string text = printable(title()) + "\n\n";
-  text += format("%-24s %9s %12s %14s %9s\n", "", "accuracy", "same class", "equal outputs", "largest");
+  text += formatted("%-24s %9s %12s %14s %9s\n", "", "accuracy", "same class", "equal outputs", "largest");
   text += score_row(v.simulated);
   text += score_row(v.integer);
   for (const Score& score : runtimes) text += score_row(score);
@@ -91,15 +86,15 @@ std::string VerifyReport::table() const {
   std::size_t width = 9;
   for (const LayerComparison& layer : v.layers) width = std::max(width, layer.operation.size());
   const int w = static_cast<int>(width);
-  text += format("%-*s %-15s  %s\n", w, "", "", "given equal inputs   from the picture on");
-  text += format("%-*s %-15s %11s %7s %11s %7s\n", w, "operation", "type", "equal", "largest", "equal", "largest");
+  text += formatted("%-*s %-15s  %s\n", w, "", "", "given equal inputs   from the picture on");
+  text += formatted("%-*s %-15s %11s %7s %11s %7s\n", w, "operation", "type", "equal", "largest", "equal", "largest");
   for (const LayerComparison& layer : v.layers)
-    text += format("%-*s %-15s %11s %7d %11s %7d\n", w, layer.operation.c_str(), layer.type.c_str(),
-                   percentage(layer.alone.share(), 4).c_str(), layer.alone.largest,
-                   percentage(layer.end_to_end.share(), 4).c_str(), layer.end_to_end.largest);
-  text +=
-      format("integers of the simulated graph beside the integer engine's; fast engine and reference loops: %s on %s\n",
-             v.reference_equal ? "equal" : "NOT EQUAL", counted(v.reference_examples, "example").c_str());
+    text += formatted("%-*s %-15s %11s %7d %11s %7d\n", w, layer.operation.c_str(), layer.type.c_str(),
+                      percentage(layer.alone.share(), 4).c_str(), layer.alone.largest,
+                      percentage(layer.end_to_end.share(), 4).c_str(), layer.end_to_end.largest);
+  text += formatted(
+      "integers of the simulated graph beside the integer engine's; fast engine and reference loops: %s on %s\n",
+      v.reference_equal ? "equal" : "NOT EQUAL", counted(v.reference_examples, "example").c_str());
   return text;
 }
 
@@ -140,15 +135,15 @@ std::vector<BoundCheck> VerifyReport::checks() const {
     const double difference = 100 * std::abs(v.simulated.accuracy() - v.integer.accuracy());
     checks.push_back({"max_accuracy_difference", *bound, difference});
     if (difference > *bound + slack)
-      checks.back().faults.push_back(format("accuracies differ by %.3f points, more than %g", difference, *bound));
+      checks.back().faults.push_back(formatted("accuracies differ by %.3f points, more than %g", difference, *bound));
   }
   const auto require_agreement = [&](const Score& score) {
     BoundCheck& check = checks.back();
     const double share = 100 * score.agreement();
     check.value = std::min(check.value.value_or(share), share);
     if (share < check.bound - slack)
-      check.faults.push_back(format("%s and the integer engine choose the same class for %.3f%%, less than %g%%",
-                                    score.name.c_str(), share, check.bound));
+      check.faults.push_back(formatted("%s and the integer engine choose the same class for %.3f%%, less than %g%%",
+                                       score.name.c_str(), share, check.bound));
   };
   if (bounds.agreement) {
     checks.push_back({"min_agreement", *bounds.agreement, {}});

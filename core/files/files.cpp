@@ -193,6 +193,11 @@ std::string read_to_end(const fs::path& path, std::uintmax_t limit, void (*betwe
 
 }  // namespace
 
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
 std::string read_file(const fs::path& path, std::uintmax_t limit) { return read_to_end(path, limit, nullptr); }
 
 std::string read_large_file(const fs::path& path) {

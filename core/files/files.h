@@ -7,6 +7,9 @@
 
 namespace miniqat {
 
+/// Whether there is a file or folder at `path`; false where nobody may look.
+bool is_there(const std::filesystem::path& path);
+
 /// The whole of a file. Throws Error naming the path and the reason (missing, a directory, unreadable, larger than
 /// `limit` bytes).
 std::string read_file(const std::filesystem::path& path, std::uintmax_t limit = std::uintmax_t{1} << 31);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 // Text for machines is the same whatever locale the program has set, by setlocale() or std::locale::global(). Streams
 // get std::locale::classic(), numbers by themselves std::to_chars and std::from_chars; here is what else it takes.
@@ -9,6 +10,8 @@ namespace miniqat {
 
 /// std::snprintf in the locale "C". Also the return value is that of std::snprintf.
 [[gnu::format(printf, 3, 4)]] int classic_snprintf(char* text, std::size_t size, const char* pattern, ...);
+/// The same as a text of any length.
+[[gnu::format(printf, 1, 2)]] std::string formatted(const char* pattern, ...);
 
 /// Letters and digits of ASCII; any other byte stays as it is. std::tolower('I') is 'I' in a Turkish locale.
 constexpr char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }

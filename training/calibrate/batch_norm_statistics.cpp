@@ -267,7 +267,7 @@ NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::
   Session session(network.training.graph, {.seed = static_cast<std::uint64_t>(options.seed)});
   const std::int64_t batches = batches_to_see(network, train, options);
   for (std::int64_t batch = 1; batch <= batches; ++batch) {
-    if (observer.wants_to_stop()) throw Stopped();
+    observer.require_no_stop();
     // Changes by a step in training mode (ranges, the moving statistics) must not reach the next batch, and no delay
     // may pass that the run has not reached.
     set_to(network, network.checkpoint, session);

@@ -26,74 +26,92 @@
 namespace miniqat::training {
 namespace {
 
+/// What is calibrated.
+struct CalibrationTask {
+  FloatRun source;
+  /// Of the new run.
+  TrainSettings settings;
+  datasets::Splits data;
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+};
+
+/// Reads the request's network and data, and sets the number of threads. `out` is for the new run.
+CalibrationTask read_task(const CalibrationRequest& request, const RunDirectory& out) {
+  CalibrationTask task;
+  FloatRun& source = task.source;
+  TrainSettings& settings = task.settings;
+  source = request.model ? read_float_model(*request.model) : read_float_run(request.run);
+  require_scope(source.training.graph, request.rewrite.scope, source.settings.model);
+  if (request.skip_broken) source.settings.skip_broken = true;
+  if (request.validation) set_validation_part(source.settings, *request.validation);
+  settings = request.dataset.empty()
+                 ? source.settings
+                 : moved_to({.settings = source.settings, .images = source.evaluation.images.shape()},
+                            resolved_dataset(request.dataset));
+  settings.float_only = false;
+  settings.rewrite = request.rewrite;
+  if (!request.rewrite.bits_config.empty()) settings.rewrite.bits_config = out.bits().string();
+  if (!request.data_dir.empty()) settings.data_dir = request.data_dir;
+  check_dataset(settings.dataset, request.data_dir);
+  settings.data_dir = resolved_data_dir(settings.dataset, settings.data_dir);
+  settings.threads = request.threads == 0 ? default_thread_count() : request.threads;
+  set_thread_count(static_cast<int>(settings.threads));
+  FloatRunData loaded = load_data(source, settings.dataset, settings.data_dir);
+  task.data = std::move(loaded.splits);
+  settings.validation = loaded.held_out;
+  return task;
+}
+
 /// From a float run to a quantized one.
-class Calibration {
+class Calibration : CalibrationTask {
  public:
-  Calibration(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer)
-      : request_(request), calibrate_(request.calibrate), run_(out), observer_(observer) {
-    source_ = request.model ? read_float_model(*request.model) : read_float_run(request.run);
-    require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
-    if (request.skip_broken) source_.settings.skip_broken = true;
-    if (request.validation) set_validation_part(source_.settings, *request.validation);
-    settings_ = request.dataset.empty()
-                    ? source_.settings
-                    : moved_to({.settings = source_.settings, .images = source_.evaluation.images.shape()},
-                               resolved_dataset(request.dataset));
-    settings_.float_only = false;
-    settings_.rewrite = request.rewrite;
-    if (!request.rewrite.bits_config.empty()) settings_.rewrite.bits_config = run_.bits().string();
-    if (!request.data_dir.empty()) settings_.data_dir = request.data_dir;
-    check_dataset(settings_.dataset, request.data_dir);
-    settings_.data_dir = resolved_data_dir(settings_.dataset, settings_.data_dir);
-    settings_.threads = request.threads == 0 ? default_thread_count() : request.threads;
-    set_thread_count(static_cast<int>(settings_.threads));
-    FloatRunData data = load_data(source_, settings_.dataset, settings_.data_dir);
-    data_ = std::move(data.splits);
-    settings_.validation = data.held_out;
-    batch_size_ = source_.evaluation.images.shape()[0];
-    batches_ = std::min(calibrate_.batches, data_.train.size() / batch_size_);
-  }
+  /// All must stay. `out` is for the new run.
+  Calibration(const CalibrationRequest& request, CalibrationTask task, const RunDirectory& out, RunObserver& observer)
+      : CalibrationTask(std::move(task)),
+        request_(request),
+        calibrate_(request.calibrate),
+        run_(out),
+        observer_(observer),
+        batch_size_(source.evaluation.images.shape()[0]),
+        batches_(std::min(calibrate_.batches, data.train.size() / batch_size_)) {}
 
   Calibrated run() {
     Calibrated result;
-    require_no_stop();
+    observer_.require_no_stop();
     result.in_float = evaluate_float();
-    require_no_stop();
+    observer_.require_no_stop();
     if (calibrate_.equalize) result.equalization = equalize();
     rewrite_graphs();
     Session session(evaluation_.graph);
-    take_over(session, source_);
-    if (!source_.note.empty()) observer_.warn(source_.note);
-    warn_of_files(data_, observer_);
-    if (is_gone(source_.settings.dataset) && settings_.validation < source_.settings.validation)
-      observer_.warn(concat("note: the numbers of pictures in ", settings_.dataset,
-                            " are not those of the run's data, so its validation part of ", source_.settings.validation,
+    take_over(session, source);
+    if (!source.note.empty()) observer_.warn(source.note);
+    warn_of_files(data, observer_);
+    if (is_gone(source.settings.dataset) && settings.validation < source.settings.validation)
+      observer_.warn(concat("note: the numbers of pictures in ", settings.dataset,
+                            " are not those of the run's data, so its validation part of ", source.settings.validation,
                             " pictures is not held out"));
     result.ranges = find_ranges(session);
     say_what_keeps_it_from_integers(session);
     if (calibrate_.rounding == Rounding::kAdaptive) result.rounding = round_weights(session);
     if (calibrate_.bias_correction)
       result.bias_correction = correct_biases(session, result.rounding ? result.rounding->before : NamedTensors());
-    if (data_.validation) result.quantized.validation = evaluate(session, evaluation_, *data_.validation);
-    result.quantized.test = evaluate(session, evaluation_, data_.test);
+    if (data.validation) result.quantized.validation = evaluate(session, evaluation_, *data.validation);
+    result.quantized.test = evaluate(session, evaluation_, data.test);
     if (!one_answer(result.in_float))
       warn_of_one_answer(result.quantized.validation.value_or(*result.quantized.test), "the calibrated network");
-    write(session, result.in_float, result.quantized);
+    observer_.require_no_stop();
+    run_.write_anew([&] { write(session, result.in_float, result.quantized); });
     result.seconds = seconds();
     return result;
   }
 
  private:
-  void require_no_stop() {
-    if (observer_.wants_to_stop()) throw Stopped();
-  }
-
   Evaluation evaluate_float() {
-    Session session(source_.evaluation.graph);
-    session.restore(source_.checkpoint, Session::Restore::kVariables, source_.checkpoint_name);
-    const JudgingPart part = judging_part(data_);
-    const Evaluation result = evaluate(session, source_.evaluation, part.pictures);
-    observer_.say(concat(printable(settings_.model), " on ", settings_.dataset, ": the float ",
+    Session session(source.evaluation.graph);
+    session.restore(source.checkpoint, Session::Restore::kVariables, source.checkpoint_name);
+    const JudgingPart part = judging_part(data);
+    const Evaluation result = evaluate(session, source.evaluation, part.pictures);
+    observer_.say(concat(printable(settings.model), " on ", settings.dataset, ": the float ",
                          request_.model ? "network" : concat("run ", printable(request_.run)), " has ", part.name,
                          " accuracy ", percent(result.accuracy()), balanced_text(result)));
     warn_of_one_answer(result, "the float network");
@@ -101,14 +119,14 @@ class Calibration {
   }
 
   void warn_of_one_answer(const Evaluation& evaluation, const char* network) {
-    const std::string warning = warning_of_one_answer(evaluation, data_.test, network, settings_.dataset);
+    const std::string warning = warning_of_one_answer(evaluation, data.test, network, settings.dataset);
     if (!warning.empty()) observer_.warn(warning);
   }
 
   void rewrite_graphs() {
-    training_ = std::move(source_.training);
-    const quantize::RewriteReport report = quantize::create_training_graph(training_.graph, settings_.rewrite);
-    require_quantizers(training_.graph, settings_.rewrite.scope, settings_.model);
+    training_ = std::move(source.training);
+    const quantize::RewriteReport report = quantize::create_training_graph(training_.graph, settings.rewrite);
+    require_quantizers(training_.graph, settings.rewrite.scope, settings.model);
     evaluation_ = evaluation_of(training_);
     observer_.say(concat(quantize::quantization_of(training_.graph).label(), ": ",
                          counted(report.inserted.size(), "quantizer"), ", ", counted(batches_, "batch"), " of ",
@@ -125,11 +143,11 @@ class Calibration {
 
   /// Visits the same batches every time.
   void for_each_batch(Output images, const std::function<void(std::int64_t, const Feeds&)>& visit) {
-    datasets::Loader loader(data_.train,
+    datasets::Loader loader(data.train,
                             {.batch_size = batch_size_, .seed = static_cast<std::uint64_t>(calibrate_.seed)});
     for (std::int64_t batch = 1; batch <= batches_; ++batch) {
       visit(batch, {{images, loader.next().images}});
-      require_no_stop();
+      observer_.require_no_stop();
     }
   }
 
@@ -144,19 +162,19 @@ class Calibration {
 
   /// Before the stages that take long, and the training of `quantize`.
   void say_what_keeps_it_from_integers(Session& session) {
-    const std::string why = why_no_integers(evaluation_.graph, session.variables(), grid_of(data_.test));
+    const std::string why = why_no_integers(evaluation_.graph, session.variables(), grid_of(data.test));
     if (!why.empty()) observer_.say(concat("note: the network will not become integers: ", why));
   }
 
   /// Changes the float run's variables; nothing else sees that.
   quantize::Equalization equalize() {
-    Session session(source_.evaluation.graph);
-    session.restore(source_.checkpoint, Session::Restore::kVariables, source_.checkpoint_name);
+    Session session(source.evaluation.graph);
+    session.restore(source.checkpoint, Session::Restore::kVariables, source.checkpoint_name);
     quantize::Equalizer equalizer(session);
-    for_each_batch(source_.evaluation.images, [&](std::int64_t, const Feeds& feeds) { equalizer.observe(feeds); });
+    for_each_batch(source.evaluation.images, [&](std::int64_t, const Feeds& feeds) { equalizer.observe(feeds); });
     quantize::Equalization result = equalizer.finish();
     for (const std::string& name : equalizer.variables())
-      source_.checkpoint.tensors.insert_or_assign(name, session.variable(name));
+      source.checkpoint.tensors.insert_or_assign(name, session.variable(name));
     observer_.say(concat("equalized ", counted(result.pairs.size(), "pair"), " of layers in ",
                          counted(result.sweeps, "sweep"), "; ", counted(result.left_out.size(), "layer"), " left out"));
     return result;
@@ -203,28 +221,17 @@ class Calibration {
 
   /// config.json comes last: a directory without it is no run.
   void write(Session& session, const Evaluation& before, const Accuracies& after) {
-    require_no_stop();
-    run_.clear();
-    try {
-      write_files(session, before, after);
-    } catch (...) {
-      run_.clear();
-      throw;
-    }
-  }
-
-  void write_files(Session& session, const Evaluation& before, const Accuracies& after) {
-    if (!settings_.rewrite.layer_bits.empty())
-      write_json(run_.bits(), quantize::layer_bits_to_json(settings_.rewrite.layer_bits));
+    if (!settings.rewrite.layer_bits.empty())
+      write_json(run_.bits(), quantize::layer_bits_to_json(settings.rewrite.layer_bits));
     write_graph(run_.train_graph(), training_.graph);
     write_graph(run_.eval_graph(), evaluation_.graph);
     write_safetensors(run_.checkpoint(), checkpoint(session));
-    write_skipped_files(data_, run_);
+    write_skipped_files(data, run_);
     write_json(run_.summary(), summary(before, after));
-    write_class_weights(settings_, data_.train, run_);
+    write_class_weights(settings, data.train, run_);
     record_command(run_);
-    Json config = settings_to_json(settings_);
-    if (has_class_weights_file(settings_)) config["class_weights"] = run_.class_weights().string();
+    Json config = settings_to_json(settings);
+    if (has_class_weights_file(settings)) config["class_weights"] = run_.class_weights().string();
     write_json(run_.config(), config);
   }
 
@@ -238,14 +245,14 @@ class Calibration {
   }
 
   std::int64_t steps() const {
-    const auto found = source_.checkpoint.tensors.find("session:step");
-    return found == source_.checkpoint.tensors.end() ? 0 : *found->second.data<std::int64_t>();
+    const auto found = source.checkpoint.tensors.find("session:step");
+    return found == source.checkpoint.tensors.end() ? 0 : *found->second.data<std::int64_t>();
   }
 
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(); }
 
   Json summary(const Evaluation& before, const Accuracies& after) const {
-    const RewriteSettings& rewrite = settings_.rewrite;
+    const RewriteSettings& rewrite = settings.rewrite;
     Json calibration = settings_to_json(calibrate_);
     if (calibrate_.method != quantize::CalibrationMethod::kPercentile) calibration.erase("percentile");
     for (const char* option : {"equalize", "bias_correction"})
@@ -254,13 +261,13 @@ class Calibration {
     calibration["batches"] = batches_;
     calibration["batch_size"] = batch_size_;
     if (request_.model)
-      calibration["model"] = settings_.model;
+      calibration["model"] = settings.model;
     else
       calibration["run"] = request_.run;
-    const std::string part = judging_part(data_).name;
+    const std::string part = judging_part(data).name;
     Json json = {
-        {"model", settings_.model},
-        {"dataset", settings_.dataset},
+        {"model", settings.model},
+        {"dataset", settings.dataset},
         {"quantization", quantize::quantization_of(training_.graph).label()},
         {"bits", quantize::quantization_of(training_.graph).bits()},
         {"layer_bits", rewrite.layer_bits.empty() ? Json(nullptr) : quantize::layer_bits_to_json(rewrite.layer_bits)},
@@ -274,28 +281,21 @@ class Calibration {
                      {"images_per_second", static_cast<double>(batches_ * batch_size_) / seconds()},
                      {"seconds", seconds()},
                      {"peak_memory_mb", peak_megabytes()},
-                     {"seed", settings_.seed},
-                     {"threads", settings_.threads},
+                     {"seed", settings.seed},
+                     {"threads", settings.threads},
                      {"machine", machine_to_json()}});
-    json.update(data_to_json(data_, settings_.dataset));
+    json.update(data_to_json(data, settings.dataset));
     return json;
   }
-
-  using Clock = std::chrono::steady_clock;
 
   const CalibrationRequest& request_;
   const CalibrateSettings& calibrate_;
   const RunDirectory& run_;
   RunObserver& observer_;
-  FloatRun source_;
-  /// The settings of the new run.
-  TrainSettings settings_;
-  datasets::Splits data_;
-  std::int64_t batch_size_ = 0;
-  std::int64_t batches_ = 0;
+  const std::int64_t batch_size_;
+  const std::int64_t batches_;
   Classifier training_;
   Classifier evaluation_;
-  const Clock::time_point started_ = Clock::now();
 };
 
 }  // namespace
@@ -311,7 +311,7 @@ std::span<const std::string_view> names_of(Rounding) {
 }
 
 Calibrated calibrate(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer) {
-  return Calibration(request, out, observer).run();
+  return Calibration(request, read_task(request, out), out, observer).run();
 }
 
 }  // namespace miniqat::training

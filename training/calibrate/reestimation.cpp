@@ -51,127 +51,78 @@ FinishedRun read_finished_run(const std::string& path) {
   return run;
 }
 
-/// From a run to the same with other statistics.
-class Reestimation {
- public:
-  Reestimation(const ReestimationRequest& request, FinishedRun run, datasets::Splits data, const RunDirectory& out,
-               RunObserver& observer)
-      : request_(request), out_(out), observer_(observer), run_(std::move(run)), data_(std::move(data)) {}
+/// What is written into the run's summary.json.
+Json summary_of(const FinishedRun& run, const ReestimationRequest& request, std::int64_t batches,
+                const Accuracies& after) {
+  Json json = read_json(run.source.directory.summary());
+  after.put_into(json);
+  Json made = settings_to_json(request.reestimate);
+  made["batches"] = batches;
+  made["run"] = request.run;
+  made["threads"] = thread_count();
+  made["machine"] = machine_to_json();
+  json["reestimation"] = made;
+  return json;
+}
 
-  Reestimated run() {
-    Reestimated result;
-    require_no_stop();
-    warn_of_files(data_, observer_);
-    const JudgingPart part = judging_part(data_);
-    result.before = evaluate_on(part.pictures);
-    observer_.say(concat(printable(run_.source.settings.model), " on ", run_.source.settings.dataset, ": the run ",
-                         printable(request_.run), " has ", part.name, " accuracy ", percent(result.before.accuracy()),
-                         " with its moving averages"));
-    if (const std::string warning =
-            warning_of_one_answer(result.before, part.pictures, "the network", run_.source.settings.dataset);
-        !warning.empty())
-      observer_.warn(warning);
-    put_estimated(run_.checkpoint, estimated());
-    if (data_.validation) result.after.validation = evaluate_on(*data_.validation);
-    result.after.test = evaluate_on(data_.test);
-    require_no_stop();
-    write(result.after);
-    result.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
-    return result;
+/// `out`: the run's own directory, or one that gets a whole run.
+void write_run(const FinishedRun& run, const datasets::Splits& data, const Json& summary, const RunDirectory& out) {
+  const RunDirectory& from = run.source.directory;
+  if (is_or_lies_in(out.path(), from.path())) {
+    write_safetensors(out.checkpoint(), run.checkpoint);
+    write_json(out.summary(), summary);
+    record_command(out);
+    return;
   }
-
- private:
-  void require_no_stop() {
-    if (observer_.wants_to_stop()) throw Stopped();
-  }
-
-  Evaluation evaluate_on(const datasets::Dataset& pictures) {
-    Session session(run_.evaluation.graph);
-    session.restore(run_.checkpoint, Session::Restore::kVariables, run_.source.checkpoint);
-    return evaluate(session, run_.evaluation, pictures);
-  }
-
-  NamedTensors estimated() {
-    const TrainedNetwork network{
-        .training = run_.training, .checkpoint = run_.checkpoint, .quantization_step = run_.quantization_step};
-    const EstimateOptions options{.batches = request_.reestimate.batches,
-                                  .seed = request_.reestimate.seed,
-                                  .augment = augmentation(run_.source.settings)};
-    batches_ = batches_to_see(network, data_.train, options);
-    const std::size_t norms = updating_batch_norms(run_.training.graph, run_.quantization_step).size();
-    observer_.say(concat(counted(norms, "batch norm"), ", ", counted(batches_, "batch"), " of ",
-                         run_.training.images.shape()[0], " training pictures",
-                         batches_ < options.batches ? " (all there are)" : ""));
-    return estimate_statistics(network, data_.train, options, observer_);
-  }
-
-  void write(const Accuracies& after) {
-    if (is_or_lies_in(out_.path(), run_.source.directory.path())) {
-      write_safetensors(out_.checkpoint(), run_.checkpoint);
-      write_json(out_.summary(), summary(after));
-      record_command(out_);
-      return;
-    }
-    out_.clear();
-    try {
-      write_files(after);
-    } catch (...) {
-      out_.clear();
-      throw;
-    }
-  }
-
-  /// config.json comes last: a directory without it is no run.
-  void write_files(const Accuracies& after) {
-    const RunDirectory& from = run_.source.directory;
-    copy_if_there(from.bits(), out_.bits());
-    copy_if_there(from.init_checkpoint(), out_.init_checkpoint());
-    copy_if_there(from.model_graph(), out_.model_graph());
-    write_skipped_files(data_, out_);
-    copy_if_there(from.train_graph(), out_.train_graph());
-    copy_if_there(from.eval_graph(), out_.eval_graph());
-    write_safetensors(out_.checkpoint(), run_.checkpoint);
-    write_json(out_.summary(), summary(after));
+  out.write_anew([&] {
+    write_skipped_files(data, out);
     // Behind those that made the run.
-    copy_if_there(from.commands(), out_.commands());
-    record_command(out_);
-    Json config = read_json(from.config());
-    if (!run_.source.settings.rewrite.bits_config.empty()) config["bits_config"] = out_.bits().string();
-    hand_on_class_weights(from, out_, config);
-    write_json(out_.config(), config);
-  }
-
-  Json summary(const Accuracies& after) const {
-    Json json = read_json(run_.source.directory.summary());
-    after.put_into(json);
-    Json made = settings_to_json(request_.reestimate);
-    made["batches"] = batches_;
-    made["run"] = request_.run;
-    made["threads"] = thread_count();
-    made["machine"] = machine_to_json();
-    json["reestimation"] = made;
-    return json;
-  }
-
-  using Clock = std::chrono::steady_clock;
-
-  const ReestimationRequest& request_;
-  const RunDirectory& out_;
-  RunObserver& observer_;
-  FinishedRun run_;
-  const datasets::Splits data_;
-  std::int64_t batches_ = 0;
-  const Clock::time_point started_ = Clock::now();
-};
+    copy_if_there(from.commands(), out.commands());
+    record_command(out);
+    hand_on_run(from, out, run.checkpoint, summary);
+  });
+}
 
 }  // namespace
 
 Reestimated reestimate(const ReestimationRequest& request, const RunDirectory& out, RunObserver& observer) {
   set_thread_count(request.threads == 0 ? default_thread_count() : request.threads);
   FinishedRun run = read_finished_run(request.run);
-  datasets::Splits data = load_data(run.source, {}, request.data_dir);
+  const TrainSettings& settings = run.source.settings;
+  const datasets::Splits data = load_data(run.source, {}, request.data_dir);
   require_fit(run.evaluation, data.train, run.source.directory.eval_graph().string());
-  return Reestimation(request, std::move(run), std::move(data), out, observer).run();
+  const auto started = std::chrono::steady_clock::now();
+  const auto evaluate_on = [&](const datasets::Dataset& pictures) {
+    Session session(run.evaluation.graph);
+    session.restore(run.checkpoint, Session::Restore::kVariables, run.source.checkpoint);
+    return evaluate(session, run.evaluation, pictures);
+  };
+  observer.require_no_stop();
+  warn_of_files(data, observer);
+  const JudgingPart part = judging_part(data);
+  Reestimated result{.before = evaluate_on(part.pictures), .after = {}};
+  observer.say(concat(printable(settings.model), " on ", settings.dataset, ": the run ", printable(request.run),
+                      " has ", part.name, " accuracy ", percent(result.before.accuracy()),
+                      " with its moving averages"));
+  if (const std::string warning = warning_of_one_answer(result.before, part.pictures, "the network", settings.dataset);
+      !warning.empty())
+    observer.warn(warning);
+  const TrainedNetwork network{
+      .training = run.training, .checkpoint = run.checkpoint, .quantization_step = run.quantization_step};
+  const EstimateOptions options{
+      .batches = request.reestimate.batches, .seed = request.reestimate.seed, .augment = augmentation(settings)};
+  const std::int64_t batches = batches_to_see(network, data.train, options);
+  const std::size_t norms = updating_batch_norms(run.training.graph, run.quantization_step).size();
+  observer.say(concat(counted(norms, "batch norm"), ", ", counted(batches, "batch"), " of ",
+                      run.training.images.shape()[0], " training pictures",
+                      batches < options.batches ? " (all there are)" : ""));
+  put_estimated(run.checkpoint, estimate_statistics(network, data.train, options, observer));
+  if (data.validation) result.after.validation = evaluate_on(*data.validation);
+  result.after.test = evaluate_on(data.test);
+  observer.require_no_stop();
+  write_run(run, data, summary_of(run, request, batches, result.after), out);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return result;
 }
 
 }  // namespace miniqat::training

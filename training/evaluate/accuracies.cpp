@@ -53,12 +53,6 @@ std::string how_to_give_values(const std::string& dataset) {
   return "another mean and deviation belong into the network, or to your own files (--mean, --std)";
 }
 
-std::string two_digits(double number) {
-  char text[32];
-  classic_snprintf(text, sizeof text, "%.2f", number);
-  return text;
-}
-
 std::string shares(const OneAnswer& one, const datasets::Dataset& pictures, const std::string& subject) {
   return concat("warning: ", subject, " answers ", printable(pictures.class_name(one.number)), " for ",
                 percent(one.of_answers), " of the pictures, of which ", percent(one.of_labels), " are that");
@@ -126,8 +120,8 @@ std::string warning_before_training(const Evaluation& evaluation, const datasets
     return concat(shares(*one, pictures, subject), if_trained);
   const double chance = std::log(static_cast<double>(pictures.classes));
   if (!(evaluation.loss > kFarAbove * chance)) return "";
-  return concat("warning: ", subject, " has a loss of ", two_digits(evaluation.loss), " before training, guessing has ",
-                two_digits(chance), if_trained);
+  return concat("warning: ", subject, " has a loss of ", formatted("%.2f", evaluation.loss),
+                " before training, guessing has ", formatted("%.2f", chance), if_trained);
 }
 
 }  // namespace miniqat::training

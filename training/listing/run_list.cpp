@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/files/files.h"
 #include "core/text/error.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/run/made_by.h"
@@ -17,32 +18,17 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-bool exists_at(const fs::path& path) {
-  std::error_code failure;
-  return fs::exists(path, failure);
-}
-
 /// A run has config.json, which other programs have, too; `quantize` begins with a file of its own.
 bool looks_like_a_run(const fs::path& folder) {
-  if (exists_at(folder / "quantize.json")) return true;
-  if (!exists_at(folder / "config.json")) return false;
+  if (is_there(folder / "quantize.json")) return true;
+  if (!is_there(folder / "config.json")) return false;
   try {
     const Json config = read_json(folder / "config.json");
     return config.is_object() && config.contains("model") && config.contains("dataset");
   } catch (const Error&) {
     // Damaged, and beside other files of a run: it is one.
-    return exists_at(folder / "train_graph.json") || exists_at(folder / "checkpoint.safetensors");
+    return is_there(folder / "train_graph.json") || is_there(folder / "checkpoint.safetensors");
   }
-}
-
-std::string text_at(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::optional<double> number_at(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
 }
 
 fs::file_time_type last_write(const fs::path& folder) {
@@ -75,19 +61,16 @@ void read_summary(const Json& summary, ListedRun& listed) {
 
 /// The seconds of calibration and training in a complete `quantize`, whose summary is that of the stage it chose.
 std::optional<double> seconds_of_stages(const fs::path& folder) {
-  if (!exists_at(folder / "quantize.json")) return {};
+  if (!is_there(folder / "quantize.json")) return {};
   const RunDirectory run = RunDirectory::open(folder);
   double sum = 0;
-  for (const fs::path& stage : {calibrated_in(run), trained_in(run)}) {
-    const fs::path summary = stage / "summary.json";
-    if (!exists_at(summary)) continue;
-    sum += number_at(read_json(summary), "seconds").value_or(0);
-  }
+  for (const fs::path& stage : {calibrated_in(run), trained_in(run)})
+    sum += number_at(json_if_there(stage / "summary.json"), "seconds").value_or(0);
   return sum > 0 ? std::optional(sum) : std::nullopt;
 }
 
 void read_run(const fs::path& folder, ListedRun& listed) {
-  if (!exists_at(folder / "config.json")) {
+  if (!is_there(folder / "config.json")) {
     listed.state = "unfinished, no network chosen yet";
     const Json plan = read_json(folder / "quantize.json");
     const Json training = plan.value("training", Json::object());
@@ -101,7 +84,7 @@ void read_run(const fs::path& folder, ListedRun& listed) {
   listed.dataset = text_at(config, "dataset");
   // Settings that no command can read.
   recorded_settings(config, run.config().string());
-  const Json summary = exists_at(run.summary()) ? read_json(run.summary()) : Json();
+  const Json summary = json_if_there(run.summary());
   if (summary.is_object()) {
     read_summary(summary, listed);
   } else {
@@ -115,7 +98,7 @@ void read_run(const fs::path& folder, ListedRun& listed) {
 
 void read_commands(const fs::path& folder, ListedRun& listed) {
   const fs::path file = folder / "commands.json";
-  if (!exists_at(file)) return;
+  if (!is_there(file)) return;
   try {
     listed.commands = read_json(file);
     listed.command = text_of_commands(listed.commands);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/files/files.h"
 #include "core/text/error.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "training/calibrate/batch_norm_statistics.h"
@@ -15,11 +16,6 @@ namespace miniqat::training {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const fs::path& file) {
-  std::error_code failure;
-  return fs::exists(file, failure);
-}
 
 std::int64_t default_validation(const TrainSettings& settings, const FloatRun& run) {
   const datasets::Splits data = load_data(run, settings.dataset, settings.data_dir).splits;
@@ -224,10 +220,6 @@ QuantizationPlan read_plan(const RunDirectory& run) {
   return plan;
 }
 
-bool is_quantized(const RunDirectory& run) {
-  const Json json = read_json(run.quantization());
-  const auto complete = json.find("complete");
-  return complete != json.end() && *complete == true;
-}
+bool is_quantized(const RunDirectory& run) { return read_json(run.quantization()).value("complete", false); }
 
 }  // namespace miniqat::training

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/files/files.h"
 #include "core/platform/interruption.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
@@ -36,10 +37,7 @@ struct Candidate {
   NetworkCost cost = {};
 };
 
-bool has_config(const fs::path& stage) {
-  std::error_code failure;
-  return fs::exists(stage / "config.json", failure);
-}
+bool has_config(const fs::path& stage) { return is_there(stage / "config.json"); }
 
 /// Locking a directory removes the temporary files of processes that died.
 void sweep(const fs::path& finished_stage) { RunDirectory::resume(finished_stage); }
@@ -64,7 +62,7 @@ class QuantizationRun {
     record_command(out_);
     or_say_how_to_go_on([&] {
       calibrate_unless_done(resume);
-      require_no_stop();
+      observer_.require_no_stop();
     });
     train_unless_done();
     or_say_how_to_go_on([&] { measure(); });
@@ -76,10 +74,6 @@ class QuantizationRun {
   }
 
  private:
-  void require_no_stop() {
-    if (observer_.wants_to_stop()) throw Stopped();
-  }
-
   template <class Stage>
   void or_say_how_to_go_on(const Stage& stage) {
     const auto say = [&] { observer_.say(concat("stopped; go on with: ", printable(quantization_way_on(out_)))); };
@@ -186,7 +180,7 @@ class QuantizationRun {
 
   Accuracies measured(Classifier& network, const Safetensors& checkpoint, const std::string& source,
                       const std::string& name) {
-    require_no_stop();
+    observer_.require_no_stop();
     Session session(network.graph);
     session.restore(checkpoint, Session::Restore::kVariables, source);
     return warned(
@@ -245,27 +239,16 @@ class QuantizationRun {
     return *best;
   }
 
-  /// config.json comes last: a directory without it is no run.
   void hand_out(const Candidate& best) {
-    const RunDirectory& stage = best.stage;
-    copy_if_there(stage.init_checkpoint(), out_.init_checkpoint());
-    copy_if_there(stage.metrics().path(), out_.metrics().path());
-    copy_if_there(stage.model_graph(), out_.model_graph());
-    copy_if_there(stage.skipped_files(), out_.skipped_files());
-    copy_if_there(stage.train_graph(), out_.train_graph());
-    copy_if_there(stage.eval_graph(), out_.eval_graph());
-    write_safetensors(out_.checkpoint(), best.checkpoint);
-    Json summary = read_json(stage.summary());
+    copy_if_there(best.stage.metrics().path(), out_.metrics().path());
+    copy_if_there(best.stage.skipped_files(), out_.skipped_files());
+    Json summary = read_json(best.stage.summary());
     best.accuracies.put_into(summary);
-    write_json(out_.summary(), summary);
-    Json config = read_json(stage.config());
-    if (!plan_.training.rewrite.bits_config.empty()) config["bits_config"] = out_.bits().string();
-    hand_on_class_weights(stage, out_, config);
-    write_json(out_.config(), config);
+    hand_on_run(best.stage, out_, best.checkpoint, summary);
   }
 
   void measure_integers(const Candidate& best) {
-    require_no_stop();
+    observer_.require_no_stop();
     try {
       const integer::Model model = convert_run(out_, out_.checkpoint(), grid_of(data_.test));
       const Accuracies accuracies = warned(

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <span>
-#include <unordered_set>
 #include <utility>
 
 #include "core/text/error.h"
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::int64_t kMostBits = 16;
 
-using QuantizerNames = std::unordered_set<std::string>;
+using QuantizerNames = std::set<std::string>;
 
 /// The rewritten evaluation graph at one width, with calibrated ranges.
 struct CalibratedWidth {
@@ -63,23 +63,10 @@ FloatRun source_of(const SensitivityRequest& request) {
 class SensitivityMeasurement {
  public:
   SensitivityMeasurement(const SensitivityRequest& request, FloatRun source, RunObserver& observer)
-      : request_(request), observer_(observer), source_(std::move(source)) {
-    require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
-    result_.model = source_.settings.model;
-    result_.dataset = request.dataset.empty() ? source_.settings.dataset : resolved_dataset(request.dataset);
-    check_dataset(result_.dataset, request.data_dir);
-    set_thread_count(request.threads == 0 ? default_thread_count() : request.threads);
-    result_.bits = request.bits;
-    std::ranges::sort(result_.bits, std::greater());
-    find_quantizers();
-    check_bytes();
-    data_ = load_data(source_, result_.dataset, request.data_dir.empty() ? source_.settings.data_dir : request.data_dir)
-                .splits;
-    warn_of_files(data_, observer);
-    share_pictures();
-  }
+      : request_(request), observer_(observer), source_(std::move(source)) {}
 
   Sensitivity run() {
+    prepare();
     const auto started = std::chrono::steady_clock::now();
     total_ = 1 + static_cast<std::int64_t>(result_.bits.size() * (2 + result_.quantizers.size())) +
              (has_other_logits() ? 1 : 0) + (is_choosing() ? 1 + uniform_candidates() : 0);
@@ -104,6 +91,22 @@ class SensitivityMeasurement {
   }
 
  private:
+  void prepare() {
+    require_scope(source_.training.graph, request_.rewrite.scope, source_.settings.model);
+    result_.model = source_.settings.model;
+    result_.dataset = request_.dataset.empty() ? source_.settings.dataset : resolved_dataset(request_.dataset);
+    check_dataset(result_.dataset, request_.data_dir);
+    set_thread_count(request_.threads == 0 ? default_thread_count() : request_.threads);
+    result_.bits = request_.bits;
+    std::ranges::sort(result_.bits, std::greater());
+    find_quantizers();
+    check_bytes();
+    const std::string& data_dir = request_.data_dir.empty() ? source_.settings.data_dir : request_.data_dir;
+    data_ = load_data(source_, result_.dataset, data_dir).splits;
+    warn_of_files(data_, observer_);
+    share_pictures();
+  }
+
   bool is_choosing() const { return request_.budget.average_bits || request_.budget.bytes; }
 
   std::int64_t uniform_candidates() const {
@@ -201,12 +204,8 @@ class SensitivityMeasurement {
                             ") not measured: --activation-bits decides there, not a layer's bits"));
   }
 
-  void require_no_stop() {
-    if (observer_.wants_to_stop()) throw Stopped();
-  }
-
   void begin(const std::string& next) {
-    require_no_stop();
+    observer_.require_no_stop();
     observer_.on_evaluation(done_++, total_, next);
   }
 
@@ -225,7 +224,7 @@ class SensitivityMeasurement {
     const Output images = width.graph.at(source_.evaluation.images.node->name()).output();
     datasets::Loader batches = loader(0);
     for (std::int64_t batch = 0; batch < result_.batches; ++batch) {
-      require_no_stop();
+      observer_.require_no_stop();
       calibrator.observe({{images, batches.next().images}});
     }
     calibrator.finish();
@@ -234,10 +233,7 @@ class SensitivityMeasurement {
 
   /// The network with the named quantizers at work, and all others bypassed.
   NetworkOutputs ask(const CalibratedWidth& width, const QuantizerNames& working) const {
-    Graph graph = width.graph.clone();
-    for (const Node* node : graph.topological_order())
-      if (node->as<quantize::FakeQuant>() != nullptr && !working.contains(node->name()))
-        graph.reroute(node->output(), node->input(0));
+    Graph graph = with_quantizers(width.graph, working);
     Session session(graph);
     session.restore({.tensors = width.variables, .metadata = {}}, Session::Restore::kByName, "the calibrated graph");
     const Output images = graph.at(source_.evaluation.images.node->name()).output();

@@ -124,12 +124,10 @@ Json sensitivity_to_json(const Sensitivity& sensitivity, const SensitivityReques
 
 SensitivityFiles::SensitivityFiles(const std::filesystem::path& path, bool overwrite)
     : lock_(path, RunLock::Directory::kMake), table_(path / "sensitivity.json"), bits_(path / "bits.json") {
-  std::error_code failure;
-  if (std::filesystem::exists(path / "config.json", failure))
-    fail(path.string(), " holds a run (config.json): give another --out");
+  if (is_there(path / "config.json")) fail(path.string(), " holds a run (config.json): give another --out");
   for (const std::filesystem::path& file : {table_, bits_}) {
     require_no_link(file);
-    if (!overwrite && std::filesystem::exists(file, failure))
+    if (!overwrite && is_there(file))
       fail(file.string(), " is there already: give another --out, or --overwrite to replace it");
   }
 }

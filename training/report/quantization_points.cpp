@@ -8,6 +8,7 @@
 #include "quantize/op_roles.h"
 #include "quantize/quantizers.h"
 #include "quantize/rewrite/layer_bits.h"
+#include "training/model_source.h"
 
 namespace miniqat::training {
 namespace {
@@ -141,13 +142,6 @@ std::vector<QuantizationPoint> find_quantization_points(const Graph& evaluation)
     return position.at(point.layer != nullptr ? point.layer : point.output);
   });
   return points;
-}
-
-Graph with_quantizers(const Graph& graph, const std::set<std::string>& working) {
-  Graph clone = graph.clone();
-  for (const Node* node : clone.topological_order())
-    if (quantize::is_quantizer(*node) && !working.contains(node->name())) clone.reroute(node->output(), node->input(0));
-  return clone;
 }
 
 AloneNetwork alone_network(const Graph& network, const std::vector<Place>& places) {

@@ -25,9 +25,6 @@ struct QuantizationPoint {
 /// The quantization points of an evaluation graph, in its order; all layers of a float network.
 std::vector<QuantizationPoint> find_quantization_points(const Graph& evaluation);
 
-/// A clone of the graph in which only the named quantizers work; the others' readers take what these read.
-Graph with_quantizers(const Graph& graph, const std::set<std::string>& working);
-
 /// A network in float, and beside it what the quantizers of each place, alone, make of its tensors: all in one graph,
 /// so that one run measures every place, however many there are.
 struct AloneNetwork {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/engine/session.h"
+#include "core/files/files.h"
 #include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
@@ -33,16 +34,11 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-bool holds_file(const fs::path& file) {
-  std::error_code failure;
-  return fs::exists(file, failure);
-}
-
 /// The run to look at: of a `quantize` that has not chosen a network yet, the run of its last stage.
 std::string run_at(const std::string& path) {
-  if (holds_file(fs::path(path) / "config.json") || !holds_file(fs::path(path) / "quantize.json")) return path;
+  if (is_there(fs::path(path) / "config.json") || !is_there(fs::path(path) / "quantize.json")) return path;
   for (const char* stage : {"trained", "calibrated"})
-    if (const fs::path folder = fs::path(path) / stage; holds_file(folder / "config.json")) return folder.string();
+    if (const fs::path folder = fs::path(path) / stage; is_there(folder / "config.json")) return folder.string();
   return path;
 }
 
@@ -84,11 +80,6 @@ Json read_sensitivity(const std::string& path) {
   return json;
 }
 
-bool has_file(const std::filesystem::path& file) {
-  std::error_code failure;
-  return std::filesystem::exists(file, failure);
-}
-
 /// The network before any rewrite, as the settings describe it.
 Graph network_of(const RunDirectory& run, TrainSettings settings, const Classifier& evaluation) {
   use_model_copy(settings, run);
@@ -123,10 +114,8 @@ class RunExamination {
     if (listed.size() != 1) fail(directory_.config().string(), " is not that of a run");
     report_.listed = listed.front().json();
     report_.command = listed.front().command;
-    if (has_file(directory_.summary())) report_.summary = read_json(directory_.summary());
-    attempt("no list of skipped files: ", [&] {
-      if (has_file(directory_.skipped_files())) report_.skipped_files = read_json(directory_.skipped_files());
-    });
+    report_.summary = json_if_there(directory_.summary());
+    attempt("no list of skipped files: ", [&] { report_.skipped_files = json_if_there(directory_.skipped_files()); });
     attempt("no machine: ", [&] { read_machine(); });
     attempt("no curves: ", [&] { read_curves_of_run(); });
     attempt("", [&] { read_network_of_run(); });
@@ -146,7 +135,7 @@ class RunExamination {
     const bool complete = report_.listed.value("complete", false);
     if (report_.summary.is_object() && report_.summary.contains("machine"))
       report_.machine = report_.summary["machine"];
-    if (!complete && has_file(directory_.machine())) report_.machine = read_json(directory_.machine());
+    if (!complete && is_there(directory_.machine())) report_.machine = read_json(directory_.machine());
   }
 
   /// What cannot be had becomes a note.
@@ -164,7 +153,7 @@ class RunExamination {
   void read_curves_of_run() {
     report_.curves = read_curves(directory_);
     add_note(report_.curves.damage);
-    if (report_.curves.lines > 0 || !has_file(trained_in(directory_) / "config.json")) return;
+    if (report_.curves.lines > 0 || !is_there(trained_in(directory_) / "config.json")) return;
     report_.curves = read_curves(RunDirectory::open(trained_in(directory_)));
     report_.notes.emplace_back("the curves are those of the training, whose network is not the one in the run");
   }
@@ -197,7 +186,7 @@ class RunExamination {
   }
 
   void read_verification() {
-    if (!has_file(directory_.verification())) return;
+    if (!is_there(directory_.verification())) return;
     report_.verification = read_json(directory_.verification());
     const auto hash = report_.verification.find("variables");
     report_.verification_is_current =
@@ -264,9 +253,7 @@ class RunExamination {
         // Another network has come to its place.
       }
     }
-    Classifier in_float{.graph = with_quantizers(evaluation_->graph, {}), .images = {}, .logits = {}};
-    in_float.images = in_float.graph.output_at(evaluation_->images.name());
-    in_float.logits = in_float.graph.outputs().front();
+    Classifier in_float = without_quantizers(*evaluation_);
     Session session(in_float.graph);
     session.restore(variables_, Session::Restore::kByName, source_->checkpoint);
     ask_session("float", session, in_float);

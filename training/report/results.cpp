@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "quantize/quantization.h"
@@ -17,27 +18,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kOrder[] = {"float", "calibrated", "trained", "re-estimated", "integers"};
 
-template <class Number = double>
-std::optional<Number> number(const Json& json, const char* key) {
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  if (!json.is_object() || found == json.end() || !found->is_number()) return {};
-  return found->get<Number>();
-}
-
-Json json_if_there(const std::filesystem::path& file) {
-  std::error_code failure;
-  return std::filesystem::exists(file, failure) ? read_json(file) : Json();
-}
-
 std::optional<NetworkCost> cost_in(const Json& row) {
-  const auto bytes = number<std::int64_t>(row, "parameter_bytes"), work = number<std::int64_t>(row, "bit_operations");
+  const auto bytes = number_at(row, "parameter_bytes"), work = number_at(row, "bit_operations");
   if (!bytes || !work) return {};
-  return NetworkCost{.parameter_bytes = *bytes, .bit_operations = *work};
+  return NetworkCost{.parameter_bytes = row["parameter_bytes"], .bit_operations = row["bit_operations"]};
 }
 
 void take_accuracies(const Json& json, ResultRow& row, const std::string& before = "") {
   const auto take = [&](const char* key, std::optional<double>& field) {
-    if (const auto value = number(json, (before + key).c_str())) field = value;
+    if (const auto value = number_at(json, (before + key).c_str())) field = value;
   };
   take("validation_accuracy", row.validation_accuracy);
   take("validation_loss", row.validation_loss);
@@ -72,7 +61,8 @@ void add_stages(const RunDirectory& directory, Rows& rows) {
     row.cost = cost_in(json);
   }
   const auto add_time = [&](const char* name, const std::filesystem::path& stage) {
-    if (const auto seconds = number(json_if_there(stage / "summary.json"), "seconds")) rows.at(name).seconds = seconds;
+    if (const auto seconds = number_at(json_if_there(stage / "summary.json"), "seconds"))
+      rows.at(name).seconds = seconds;
   };
   add_time("calibrated", calibrated_in(directory));
   add_time("trained", trained_in(directory));
@@ -88,7 +78,7 @@ void add_calibration_before(const RunDirectory& directory, const RunCosts& costs
   ResultRow& row = rows.at("calibrated");
   take_accuracies(summary, row);
   row.cost = costs.own;
-  row.seconds = number(summary, "seconds");
+  row.seconds = number_at(summary, "seconds");
 }
 
 /// A recorded accuracy, which is of all pictures, stays where these are fewer.
@@ -114,40 +104,24 @@ struct NamedOrigin {
 
 Json json_at(const Json& json, const char* key) { return json.is_object() ? json.value(key, Json()) : Json(); }
 
-std::string text_at_key(const Json& json, const char* key) {
-  const Json found = json_at(json, key);
-  return found.is_string() ? found.get<std::string>() : "";
-}
-
-std::optional<double> accuracy_at(const Json& json, const char* key) {
-  const Json found = json_at(json, key);
-  return found.is_number() ? std::optional(found.get<double>()) : std::nullopt;
-}
-
-Json json_of_file(const fs::path& file) {
-  std::error_code failure;
-  return fs::exists(file, failure) ? read_json(file) : Json();
-}
-
 NamedOrigin named_origin(const RunDirectory& run) {
-  if (const Json plan = json_of_file(run.quantization()); plan.is_object()) {
-    NamedOrigin origin{.path = text_at_key(plan, "run")};
+  if (const Json plan = json_if_there(run.quantization()); plan.is_object()) {
+    NamedOrigin origin{.path = text_at(plan, "run")};
     for (const Json& row : json_at(plan, "rows"))
-      if (text_at_key(row, "name") == "float") origin.accuracy = accuracy_at(row, "test_accuracy");
+      if (text_at(row, "name") == "float") origin.accuracy = number_at(row, "test_accuracy");
     return origin;
   }
-  const Json summary = json_of_file(run.summary()), calibration = json_at(summary, "calibration");
+  const Json summary = json_if_there(run.summary()), calibration = json_at(summary, "calibration");
   if (calibration.is_object())
-    return {.path = text_at_key(calibration, "run"), .accuracy = accuracy_at(summary, "float_test_accuracy")};
-  return {.path = text_at_key(read_json(run.config()), "init_checkpoint")};
+    return {.path = text_at(calibration, "run"), .accuracy = number_at(summary, "float_test_accuracy")};
+  return {.path = text_at(read_json(run.config()), "init_checkpoint")};
 }
 
 /// Whether a directory holds a run that has, as far as both are known, the accuracy that was measured then.
 bool may_be(const fs::path& path, const NamedOrigin& origin) {
   constexpr double kRounding = 1e-3;
-  std::error_code failure;
-  if (!fs::exists(path / "config.json", failure)) return false;
-  const auto now = accuracy_at(json_of_file(path / "summary.json"), "test_accuracy");
+  if (!is_there(path / "config.json")) return false;
+  const auto now = number_at(json_if_there(path / "summary.json"), "test_accuracy");
   return !origin.accuracy || !now || std::abs(*now - *origin.accuracy) < kRounding;
 }
 
@@ -192,7 +166,7 @@ std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunRepor
   take_accuracies(run.summary, own);
   own.is_run = true;
   own.cost = costs.own;
-  if (!own.seconds) own.seconds = number(run.summary, "seconds");
+  if (!own.seconds) own.seconds = number_at(run.summary, "seconds");
   if (run.summary.is_object() && run.summary.contains("calibration"))
     take_accuracies(run.summary, rows.at("float"), "float_");
   for (const AnswersOf& one : run.answers) {
@@ -201,7 +175,7 @@ std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunRepor
     if (one.name == "integers") row.cost = costs.own;
     if (one.name == "float" && !row.cost) row.cost = costs.in_float;
     if (one.name == "float" && !run.float_run.empty())
-      row.seconds = number(json_if_there(std::filesystem::path(run.float_run) / "summary.json"), "seconds");
+      row.seconds = number_at(json_if_there(std::filesystem::path(run.float_run) / "summary.json"), "seconds");
   }
   return std::move(rows).in_order();
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "datasets/user_files.h"
@@ -62,10 +63,10 @@ AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::s
 void require_file(const RunSource& run, const std::string& word) {
   namespace fs = std::filesystem;
   std::error_code failure;
-  if (!fs::exists(word, failure))
+  if (!is_there(word))
     throw UsageError(concat(quote(word), " is neither the number of a picture in the data set, from 0 on, nor a file"));
   if (!fs::is_directory(word, failure)) return;
-  if (fs::exists(fs::path(word) / "config.json", failure))
+  if (is_there(fs::path(word) / "config.json"))
     throw UsageError(concat("two runs are given: ", quote(word), " and ", quote(run.directory.path().string())));
   throw UsageError(
       concat(quote(word), " is a folder: name its files, as in ", printable((fs::path(word) / "*").string())));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "core/files/files.h"
 #include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
@@ -47,9 +48,7 @@ double weight_from(const Json& json, const std::string& name, const std::string&
 }
 
 std::vector<double> weights_in_file(const std::string& file, const datasets::Dataset& train) {
-  std::error_code failure;
-  if (!std::filesystem::exists(file, failure))
-    throw UsageError(concat("--class-weights is balanced or a JSON file, and there is no ", file));
+  if (!is_there(file)) throw UsageError(concat("--class-weights is balanced or a JSON file, and there is no ", file));
   const Json json = as_usage([&] { return read_json(file); });
   std::vector<std::string> names;
   for (int label = 0; label < train.classes; ++label) names.push_back(train.class_name(label));
@@ -116,9 +115,7 @@ Json data_to_json(const datasets::Splits& data, const std::string& dataset) {
 
 Json recorded_of_data(const RunDirectory& run, const char* key) {
   for (const std::filesystem::path& file : {run.summary(), run.dataset()}) {
-    std::error_code failure;
-    if (!std::filesystem::exists(file, failure)) continue;
-    const Json json = read_json(file);
+    const Json json = json_if_there(file);
     if (const auto found = json.find(key); found != json.end()) return *found;
   }
   return nullptr;
@@ -133,10 +130,7 @@ std::vector<std::string> recorded_class_names(const RunDirectory& run) {
   return names.size() == recorded.size() ? names : std::vector<std::string>();
 }
 
-bool is_gone(const std::string& dataset) {
-  std::error_code failure;
-  return datasets::is_path(dataset) && !std::filesystem::exists(dataset, failure);
-}
+bool is_gone(const std::string& dataset) { return datasets::is_path(dataset) && !is_there(dataset); }
 
 void require_still_there(const std::string& run, const std::string& dataset, bool has_dataset) {
   if (!is_gone(dataset)) return;
@@ -279,15 +273,24 @@ void write_class_weights(const TrainSettings& settings, const datasets::Dataset&
 }
 
 void use_own_class_weights(TrainSettings& settings, const RunDirectory& run) {
-  std::error_code failure;
-  if (has_class_weights_file(settings) && std::filesystem::exists(run.class_weights(), failure))
+  if (has_class_weights_file(settings) && is_there(run.class_weights()))
     settings.class_weights = run.class_weights().string();
 }
 
-void hand_on_class_weights(const RunDirectory& from, const RunDirectory& to, Json& config) {
+void hand_on_run(const RunDirectory& from, const RunDirectory& to, const Safetensors& checkpoint, const Json& summary) {
+  copy_if_there(from.bits(), to.bits());
   copy_if_there(from.class_weights(), to.class_weights());
-  const auto setting = config.find("class_weights");
-  if (setting != config.end() && *setting != "" && *setting != "balanced") *setting = to.class_weights().string();
+  copy_if_there(from.init_checkpoint(), to.init_checkpoint());
+  copy_if_there(from.model_graph(), to.model_graph());
+  copy_if_there(from.train_graph(), to.train_graph());
+  copy_if_there(from.eval_graph(), to.eval_graph());
+  write_safetensors(to.checkpoint(), checkpoint);
+  write_json(to.summary(), summary);
+  Json config = read_json(from.config());
+  if (!text_at(config, "bits_config").empty()) config["bits_config"] = to.bits().string();
+  if (const std::string weights = text_at(config, "class_weights"); !weights.empty() && weights != "balanced")
+    config["class_weights"] = to.class_weights().string();
+  write_json(to.config(), config);
 }
 
 void warn_of_files(const datasets::Splits& data, RunObserver& observer) {

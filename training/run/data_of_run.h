@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/files/safetensors.h"
 #include "datasets/dataset.h"
 #include "datasets/hold_out.h"
 #include "training/model_source.h"
@@ -128,8 +129,10 @@ void write_class_weights(const TrainSettings& settings, const datasets::Dataset&
 /// Lets settings of a run take weights that came from a file from the run's own copy.
 void use_own_class_weights(TrainSettings& settings, const RunDirectory& run);
 
-/// The same for the config.json of a run in `to` that is made from one in `from`, whose copy goes with it.
-void hand_on_class_weights(const RunDirectory& from, const RunDirectory& to, nlohmann::ordered_json& config);
+/// Makes a run in `to` of the one in `from`: its graphs, its settings and what these need, with another checkpoint and
+/// summary. config.json comes last: a directory without it is no run.
+void hand_on_run(const RunDirectory& from, const RunDirectory& to, const Safetensors& checkpoint,
+                 const nlohmann::ordered_json& summary);
 
 /// Tells of what the readers of the data left out or changed.
 void warn_of_files(const datasets::Splits& data, RunObserver& observer);

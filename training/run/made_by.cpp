@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/files/files.h"
 #include "core/kernels/instruction_set.h"
 #include "core/platform/cpu_name.h"
 #include "core/text/error.h"
@@ -28,8 +29,7 @@ std::optional<Words>& command_line() {
 /// "net.onnx", or "--model=net.onnx", where there is such a file or folder.
 bool leads_from_here(const std::string& word) {
   const fs::path path = word.starts_with("--") ? word.substr(word.find('=') + 1) : word;
-  std::error_code failure;
-  return path.is_relative() && fs::exists(path, failure);
+  return path.is_relative() && is_there(path);
 }
 
 Json command_to_json(const RunDirectory& run) {
@@ -45,13 +45,13 @@ Json command_to_json(const RunDirectory& run) {
 }
 
 Json earlier_commands(const RunDirectory& run) {
-  std::error_code failure;
-  if (!fs::exists(run.commands(), failure)) return Json::array();
   try {
-    return read_json(run.commands());
+    const Json commands = json_if_there(run.commands());
+    if (commands.is_array()) return commands;
   } catch (const Error&) {
-    return Json::array();
+    // It gives way to a new one.
   }
+  return Json::array();
 }
 
 constexpr const char* kCompiler =

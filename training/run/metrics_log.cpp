@@ -100,10 +100,7 @@ double with_few_digits(float value) {
 
 }  // namespace
 
-bool MetricsLog::exists() const {
-  std::error_code failure;
-  return std::filesystem::exists(path_, failure);
-}
+bool MetricsLog::exists() const { return is_there(path_); }
 
 void MetricsLog::append(const Json& line) const { append_to_file(path_, dump_on_one_line(line) + "\n"); }
 

@@ -89,18 +89,17 @@ Json shape_of_verification() {
 RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice, Existing existing) {
   RunDirectory run(path);
   run.lock(RunLock::Directory::kMake);
-  std::error_code failure;
   if (existing == Existing::kOverwrite) {
     run.require_own_config();
-    // clear() removes links, not their targets. A trace stays where there is no run.
-    if (!fs::exists(run.config(), failure)) require_no_link(run.trace());
+    // Of the links clear() removes no targets. A trace stays where there is no run.
+    if (!is_there(run.config())) require_no_link(run.trace());
     return run;
   }
   run.require_no_links();
-  if (!fs::exists(run.config(), failure) && run.lock_->was_left_behind()) return run;
+  if (!is_there(run.config()) && run.lock_->was_left_behind()) return run;
   for (const fs::path& file : run.files())
-    if (fs::exists(file, failure))
-      fs::exists(run.config(), failure)
+    if (is_there(file))
+      is_there(run.config())
           ? fail(path.string(), " holds a run already (", file.filename().string(), "): ", advice)
           : fail(path.string(), " holds no run, but a file that a run would overwrite: ", file.filename().string(),
                  "; move it, or give another --out or --overwrite");
@@ -109,8 +108,7 @@ RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice
 
 /// Not every config.json is a run's.
 void RunDirectory::require_own_config() const {
-  std::error_code failure;
-  if (!fs::exists(config(), failure)) return;
+  if (!is_there(config())) return;
   Json json;
   try {
     json = read_json(config());
@@ -153,15 +151,12 @@ std::vector<fs::path> RunDirectory::files() const {
   return files;
 }
 
-bool RunDirectory::is_calibrated() const {
-  std::error_code failure;
-  return fs::exists(summary(), failure) && read_json(summary()).contains("calibration");
-}
+bool RunDirectory::is_calibrated() const { return json_if_there(summary()).contains("calibration"); }
 
 void RunDirectory::clear() const {
   std::error_code failure;
-  // The trace and given arrays may be somebody's where there is no run.
-  if (fs::exists(config(), failure))
+  // These may be somebody's where there is no run.
+  if (is_there(config()))
     for (const fs::path& file : {trace(), given_arrays()}) fs::remove(file, failure);
   for (const fs::path& file : files()) fs::remove(file, failure);
 }
@@ -171,8 +166,8 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   std::error_code failure;
   if (fs::is_regular_file(path, failure))
     fail(path.string(), " is a file, not the directory of a run", way_for_file(path));
-  if (fs::exists(run.config(), failure)) return run;
-  if (fs::exists(run.quantization(), failure))
+  if (is_there(run.config())) return run;
+  if (is_there(run.quantization()))
     fail(path.string(), " holds a run of quantize that is not complete; miniqat quantize --resume --out ",
          shell_path(path), " goes on with it");
   fail(path.string(), " holds no run: there is no ", run.config().string(), way_for_model(path.string()));
@@ -198,13 +193,24 @@ Json read_json(const fs::path& path) {
   return json;
 }
 
+Json json_if_there(const fs::path& path) { return is_there(path) ? read_json(path) : Json(); }
+
+std::string text_at(const Json& json, const char* key) {
+  const Json found = json.is_object() ? json.value(key, Json()) : Json();
+  return found.is_string() ? found.get<std::string>() : "";
+}
+
+std::optional<double> number_at(const Json& json, const char* key) {
+  const Json found = json.is_object() ? json.value(key, Json()) : Json();
+  return found.is_number() ? std::optional(found.get<double>()) : std::nullopt;
+}
+
 void write_json(const fs::path& path, const Json& json) {
   write_file_atomically(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 void copy_if_there(const fs::path& from, const fs::path& to) {
-  std::error_code failure;
-  if (fs::exists(from, failure)) write_file_atomically(to, read_large_file(from));
+  if (is_there(from)) write_file_atomically(to, read_large_file(from));
 }
 
 void require_shape(const Json& json, const Json& shape, const std::string& source) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,18 @@ class RunDirectory {
   /// Removes every file that a run makes, config.json before those without which it is nothing. No error: what cannot
   /// be removed will not be replaced, either.
   void clear() const;
+
+  /// Clears the directory and calls `write`; if that throws, nothing of it stays.
+  template <class Write>
+  void write_anew(const Write& write) const {
+    clear();
+    try {
+      write();
+    } catch (...) {
+      clear();
+      throw;
+    }
+  }
 
   /// Throws Error where a file of the run is a symbolic link, or a pipe: the run would write through it.
   void require_no_links() const;
@@ -82,6 +95,11 @@ bool is_or_lies_in(const std::filesystem::path& path, const std::filesystem::pat
 
 /// Reads a JSON file; errors name the file and the place.
 nlohmann::ordered_json read_json(const std::filesystem::path& path);
+/// The same, or null where there is no such file.
+nlohmann::ordered_json json_if_there(const std::filesystem::path& path);
+/// The value of a key, "" or none where `json` is no object or has another kind of value there.
+std::string text_at(const nlohmann::ordered_json& json, const char* key);
+std::optional<double> number_at(const nlohmann::ordered_json& json, const char* key);
 /// Writes it indented, atomically. Bytes of texts (paths, that is) that are no UTF-8 become U+FFFD.
 void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
 

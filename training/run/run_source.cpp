@@ -31,17 +31,13 @@ std::optional<std::int64_t> step_of(const std::filesystem::path& file) {
 }
 
 bool is_complete(const RunDirectory& run) {
-  std::error_code failure;
-  if (!std::filesystem::exists(run.summary(), failure)) return false;
-  const Json summary = read_json(run.summary());
-  const auto complete = summary.find("complete");
-  return complete != summary.end() && *complete == true;
+  const Json summary = json_if_there(run.summary());
+  return summary.is_object() && summary.value("complete", false);
 }
 
 /// The step that the run's checkpoint is of; none without a checkpoint.
 std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
-  std::error_code failure;
-  if (!std::filesystem::exists(run.checkpoint(), failure)) return {};
+  if (!is_there(run.checkpoint())) return {};
   const std::optional<std::int64_t> step = step_of(run.checkpoint());
   if (!step) fail(run.checkpoint().string(), ": \"session:step\" is missing");
   return step;
@@ -155,10 +151,9 @@ quantize::Quantization quantization_of(const RunDirectory& run) {
 
 void use_model_copy(TrainSettings& settings, const RunDirectory& run) {
   if (!is_graph_file(settings.model)) return;
-  std::error_code failure;
-  if (std::filesystem::exists(run.model_graph(), failure))
+  if (is_there(run.model_graph()))
     settings.model_graph = run.model_graph().string();
-  else if (!std::filesystem::exists(settings.model, failure))
+  else if (!is_there(settings.model))
     fail("the run in ", run.path().string(), " needs its model file ", settings.model,
          ", which is not there: put it back, or go to the folder where the run began");
 }
@@ -203,11 +198,8 @@ integer::Grid recorded_input(const RunSource& run) {
 }
 
 std::optional<double> recorded_accuracy(const RunSource& run) {
-  if (run.checkpoint != run.directory.checkpoint() || !std::filesystem::exists(run.directory.summary())) return {};
-  const Json summary = read_json(run.directory.summary());
-  const auto accuracy = summary.find("test_accuracy");
-  if (accuracy == summary.end() || !accuracy->is_number()) return {};
-  return accuracy->get<double>();
+  if (run.checkpoint != run.directory.checkpoint()) return {};
+  return number_at(json_if_there(run.directory.summary()), "test_accuracy");
 }
 
 EvaluationSession::EvaluationSession(const RunSource& run, const datasets::Dataset& pictures)
@@ -343,7 +335,7 @@ std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path) 
   std::error_code failure;
   const bool is_folder = std::filesystem::is_directory(path, failure);
   const std::filesystem::path folder = is_folder ? path : path.parent_path();
-  if (path.empty() || !std::filesystem::exists(folder / "config.json", failure)) return {};
+  if (path.empty() || !is_there(folder / "config.json")) return {};
   const RunDirectory run = RunDirectory::open(folder.empty() ? "." : folder);
   if (!is_folder && path.filename() != run.checkpoint().filename()) return {};
   return run;
@@ -355,9 +347,7 @@ std::string variables_hash(const std::filesystem::path& checkpoint) {
     hash ^= static_cast<unsigned char>(byte);
     hash *= 0x100000001b3;
   }
-  char digits[17];
-  classic_snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-  return digits;
+  return formatted("%016llx", static_cast<unsigned long long>(hash));
 }
 
 std::string model_hash(const std::filesystem::path& model) {

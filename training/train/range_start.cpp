@@ -48,16 +48,6 @@ std::vector<Tensor> slices(const Tensor& pictures, const TensorSpec& slice) {
   return parts;
 }
 
-/// The same network without its quantizers.
-Classifier in_float(const Classifier& training) {
-  Classifier network{.graph = training.graph.clone(), .images = {}, .logits = {}};
-  for (const Node* node : network.graph.topological_order())
-    if (node->as<quantize::FakeQuant>() != nullptr) network.graph.reroute(node->output(), node->input(0));
-  network.images = network.graph.output_at(training.images.name());
-  network.logits = network.graph.outputs().front();
-  return network;
-}
-
 /// The mean square of what the moving statistics would make of the numbers that have the statistics `of_batch`, before
 /// gamma and beta. 1 where both are the same.
 double mean_square(const Node& norm, const NamedTensors& moving, const NamedTensors& of_batch) {
@@ -163,7 +153,7 @@ void RangeStart::after_step(const TrainedStep& step) {
 NamedTensors RangeStart::batch_statistics() {
   const std::int64_t step = task_.session.quantization_step();
   if (updating_batch_norms(task_.training.graph, step + 1).empty()) return {};
-  Classifier network = in_float(task_.training);
+  Classifier network = without_quantizers(task_.training);
   const Safetensors checkpoint = task_.session.checkpoint();
   const TrainedNetwork trained{.training = network, .checkpoint = checkpoint, .quantization_step = step + 1};
   // Nobody may stop the run in here.

@@ -37,12 +37,8 @@ std::string unreached(const std::vector<std::int64_t>& delays, std::int64_t pass
 
 std::string clock_text(double seconds) {
   const auto whole = std::lround(std::clamp(seconds, 0.0, 1e8));
-  char text[32];
-  if (whole >= 3600)
-    classic_snprintf(text, sizeof text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-  else
-    classic_snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
-  return text;
+  if (whole >= 3600) return formatted("%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+  return formatted("%ld:%02ld", whole / 60, whole % 60);
 }
 
 void Pace::begin(std::int64_t first, std::int64_t total) {
@@ -87,8 +83,7 @@ RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras&
 
 /// A run that has metrics has had a checkpoint as well: one that is missing then was lost otherwise, and is missed.
 bool RunLife::killed_before_its_first_checkpoint() const {
-  std::error_code failure;
-  return !std::filesystem::exists(run_.checkpoint(), failure) && !run_.metrics().exists();
+  return !is_there(run_.checkpoint()) && !run_.metrics().exists();
 }
 
 void RunLife::share() {
@@ -101,12 +96,9 @@ void RunLife::share() {
 
 bool RunLife::is_complete() const {
   if (complete_) return *complete_;
-  std::error_code failure;
-  if (!std::filesystem::exists(run_.summary(), failure)) return false;
-  const Json summary = read_json(run_.summary());
-  const auto complete = summary.find("complete"), steps = summary.find("steps");
-  return task_.session.step() >= task_.total_steps && complete != summary.end() && *complete == true &&
-         steps != summary.end() && *steps == task_.session.step();
+  const Json summary = json_if_there(run_.summary());
+  return task_.session.step() >= task_.total_steps && summary.is_object() && summary.value("complete", false) &&
+         summary.value("steps", std::int64_t{-1}) == task_.session.step();
 }
 
 /// A model file may have been edited since the run began, a named model be another in another version of the program. A
@@ -184,9 +176,7 @@ void RunLife::write_config() const {
 
 /// Whenever the run dies in here, its summary does not say that the longer run is complete.
 void RunLife::note_longer(std::int64_t former) const {
-  std::error_code failure;
-  if (std::filesystem::exists(run_.summary(), failure)) {
-    Json summary = read_json(run_.summary());
+  if (Json summary = json_if_there(run_.summary()); summary.is_object()) {
     summary["complete"] = false;
     write_json(run_.summary(), summary);
   }
@@ -315,12 +305,10 @@ Evaluation RunLife::judge() { return task_.evaluate_now(judging_part(task_.data)
 
 void RunLife::report_accuracy(const Evaluation& judged) {
   const std::string part = judging_part(task_.data).name;
-  char text[128];
-  classic_snprintf(text, sizeof text, "epoch %5.2f  %s accuracy %s%s  %s loss %.4f", task_.epochs_done(), part.c_str(),
-                   percent(judged.accuracy()).c_str(), balanced_text(judged).c_str(), part.c_str(), judged.loss);
-  char train[32] = "";
-  if (last_loss_) classic_snprintf(train, sizeof train, "  train loss %.4f", *last_loss_);
-  observer_.say(concat(text, train));
+  observer_.say(formatted("epoch %5.2f  %s accuracy %s%s  %s loss %.4f", task_.epochs_done(), part.c_str(),
+                          percent(judged.accuracy()).c_str(), balanced_text(judged).c_str(), part.c_str(),
+                          judged.loss) +
+                (last_loss_ ? formatted("  train loss %.4f", *last_loss_) : ""));
   watch_.after_evaluation(judged);
   if (reported_step_ == task_.session.step()) return;
   Json line = {{"step", task_.session.step()},

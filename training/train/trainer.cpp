@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "core/files/files.h"
 #include "core/platform/interruption.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
@@ -70,8 +71,7 @@ class Trainer {
     } catch (const NonFiniteValue& error) {
       end_for_good(error);
     } catch (const Error& error) {
-      std::error_code failure;
-      if (!std::filesystem::exists(run_.checkpoint(), failure)) throw;
+      if (!is_there(run_.checkpoint())) throw;
       fail(error.what(), "; go on from the checkpoint of step ", life_.saved_step(), " with: ", way_on(run_, extras_));
     }
   }

@@ -25,12 +25,6 @@ constexpr std::int64_t kFewestSteps = 20;
 /// Of ln(classes): a network that has learned anything at all is below.
 constexpr double kNothingLearned = 0.98;
 
-std::string in_digits(double loss) {
-  char text[32];
-  classic_snprintf(text, sizeof text, "%.2f", loss);
-  return text;
-}
-
 /// As the graph has it: a --bits-config has widths of its own, and known ranges (a Sigmoid's) neither move nor need to.
 bool observes_few_bits(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node* node) {
@@ -56,9 +50,7 @@ constexpr double kSecondsWatched = 3;
 constexpr double kMuch = 0.1;
 
 std::string quota_text(double quota) {
-  char text[32];
-  classic_snprintf(text, sizeof text, "%.3g", quota);
-  return concat("a CPU quota of ", text, quota == 1 ? " core" : " cores");
+  return formatted("a CPU quota of %.3g %s", quota, quota == 1 ? "core" : "cores");
 }
 
 /// What is too small for that many threads, if it is known beforehand; else empty.
@@ -77,12 +69,6 @@ constexpr double kFactor = 2, kLeastDifference = 0.1;
 
 bool is_far_above(double evaluated, double trained) {
   return evaluated > kFactor * trained && evaluated > trained + kLeastDifference;
-}
-
-std::string in_three_digits(double loss) {
-  char text[32];
-  classic_snprintf(text, sizeof text, "%.3f", loss);
-  return text;
 }
 
 }  // namespace
@@ -114,8 +100,9 @@ void ChanceWatch::judge(std::int64_t last_epoch) {
   warned_ = true;
   const std::string epochs =
       epochs_ == 1 ? concat("epoch ", last_epoch) : concat("epochs ", last_epoch - epochs_ + 1, " to ", last_epoch);
-  observer_.warn(concat("warning: the loss of ", epochs, ", ", in_digits(mean), ", is no better than guessing among ",
-                        logits[logits.rank() - 1], " classes (", in_digits(chance), "); ", advice(task_)));
+  observer_.warn(concat("warning: the loss of ", epochs, ", ", formatted("%.2f", mean),
+                        ", is no better than guessing among ", logits[logits.rank() - 1], " classes (",
+                        formatted("%.2f", chance), "); ", advice(task_)));
 }
 
 CoreLimits CoreLimits::now() { return {.threads = thread_count(), .cores = available_cores(), .quota = cpu_quota()}; }
@@ -177,9 +164,9 @@ void EvaluationWatch::look_at_statistics() {
   if (!is_far_above(evaluated, trained)) return;
   warned_of_statistics_ = true;
   observer_.warn(concat("warning: the moving statistics of the batch norms lag behind their batches: ",
-                        counted(some.size(), "training picture"), " have a loss of ", in_three_digits(evaluated),
+                        counted(some.size(), "training picture"), " have a loss of ", formatted("%.3f", evaluated),
                         " in evaluation, the last ", counted(losses_.size(), "batch"), " one of ",
-                        in_three_digits(trained), " in training; at the end, `miniqat reestimate --run ",
+                        formatted("%.3f", trained), " in training; at the end, `miniqat reestimate --run ",
                         shell_path(run_), "` estimates them again (docs/reestimate.md)"));
 }
 

@@ -11,6 +11,7 @@
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
+#include "training/model_source.h"
 #include "training/report/places.h"
 
 namespace miniqat::training::alone_network_test {
