@@ -22,17 +22,6 @@ using namespace training;
 
 namespace {
 
-/// How the graph is rewritten, without what counts training steps: none are taken.
-struct CalibratedRewrite : RewriteSettings {
-  template <class Visitor>
-  static void visit(Visitor&& visitor) {
-    RewriteSettings::visit([&](const char* name, auto access, const char* help) {
-      const std::string_view field = name;
-      if (field != "quant_delay" && field != "freeze_bn_delay") visitor(name, access, help);
-    });
-  }
-};
-
 struct CalibrateArguments {
   CalibrationRequest request;
   std::string out;
@@ -46,9 +35,8 @@ RunDirectory new_directory(const CalibrateArguments& arguments) {
   if (const auto& model = arguments.request.model; arguments.overwrite && model)
     if (is_or_lies_in(model->model, arguments.out))
       throw UsageError(concat("--overwrite would delete ", model->model, ", which --model reads: give another --out"));
-  return RunDirectory::fresh(
-      arguments.out, "give another --out, or --overwrite to delete that run",
-      arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
+  return RunDirectory::fresh(arguments.out, "give another --out, or --overwrite to delete that run",
+                             RunDirectory::existing_if(arguments.overwrite));
 }
 
 class CalibrateDisplay : public BatchDisplay {
@@ -74,19 +62,15 @@ std::string details(const Calibrated& result) {
 }
 
 void calibrate_run(const CalibrateArguments& arguments) {
-  const InterruptGuard interrupts;
-  const BrokenPipeGuard broken_pipes;
-  const RunDirectory out = new_directory(arguments);
-  CalibrateDisplay display(arguments.verbose);
-  try {
+  run_until_stopped([&] {
+    const RunDirectory out = new_directory(arguments);
+    CalibrateDisplay display(arguments.verbose);
     const Calibrated result = calibrate(arguments.request, out, display);
     if (arguments.verbose) std::printf("%s%s", details(result).c_str(), range_table(result.ranges).c_str());
     std::printf("done in %.1f s: %s, in float %s%s; run directory %s\n", result.seconds,
                 result.quantized.text().c_str(), result.quantized.validation ? "validation accuracy " : "",
                 percent(result.in_float.accuracy()).c_str(), printable(out.path().string()).c_str());
-  } catch (const training::Stopped&) {
-    InterruptGuard::check();
-  }
+  });
 }
 
 }  // namespace
@@ -106,7 +90,9 @@ void add_calibrate(CommandLine& program) {
                "print the rewrite's report, the equalized, rounded and corrected layers, and every quantizer's range");
   const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(command, "Calibration");
   const auto model_flags = make_model_flags(command);
-  const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(command, "Quantization");
+  // Without what counts training steps: none are taken.
+  const auto rewrite_flags = std::make_shared<SettingFlags<RewriteSettings>>(
+      command, "Quantization", FlagChanges{.omitted = {"quant_delay", "freeze_bn_delay"}});
   command.action([arguments, flags, model_flags, rewrite_flags] {
     CalibrationRequest& request = arguments->request;
     request.model = model_instead_of_run(*model_flags, request.run, request.dataset, request.data_dir);
@@ -114,13 +100,13 @@ void add_calibrate(CommandLine& program) {
     CalibrateSettings& settings = request.calibrate;
     flags->apply(settings);
     check_calibration(*flags, settings);
-    CalibratedRewrite rewrite;
+    RewriteSettings rewrite;
     rewrite_flags->apply(rewrite);
     if (rewrite_flags->was_given("ema_decay") && settings.method != quantize::CalibrationMethod::kMovingAverage)
       throw UsageError("--ema-decay goes with --method moving-average");
     refuse_ignored_symmetry(*rewrite_flags, rewrite);
     load_layer_bits(rewrite);
-    check_options<CalibratedRewrite>([&] { rewrite.check(); });
+    check_options<RewriteSettings>([&] { rewrite.check(); });
     arguments->request.rewrite = rewrite;
     calibrate_run(*arguments);
   });

@@ -1,3 +1,5 @@
+#include "cli/export.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -9,8 +11,6 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/export_float.h"
-#include "cli/export_html.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/model_start.h"
@@ -43,29 +43,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct ExportArguments {
-  std::string run;
-  std::string graph;
-  std::string image_size;
-  std::string format;
-  std::string out;
-  std::string checkpoint;
-  std::string dataset;
-  std::string data_dir;
-  bool skip_broken = false;
-  std::string prefix;
-  std::optional<float> input_scale;
-  std::int32_t input_zero_point = 0;
-  bool float_io = false;
-  bool int8 = false;
-  bool int4 = false;
-  bool unpacked = false;
-  std::optional<std::int64_t> opset;
-  std::optional<std::int64_t> test_vectors;
-  std::vector<std::string> compare;
-};
-
-constexpr std::int64_t kTestVectorsOfC = 4, kPicturesOfHtml = 10;
+constexpr std::int64_t kTestVectorsOfC = 4;
 
 /// The first test pictures of the run's data set or, where it is not at hand, random ones.
 Tensor test_images(const ExportArguments& arguments, const RunSource& run, const integer::Model& model) {
@@ -86,24 +64,6 @@ Tensor test_images(const ExportArguments& arguments, const RunSource& run, const
     value = static_cast<std::uint8_t>(random.below(input.grid.quant_max() + 1));
   return images;
 }
-
-/// The input of a format: a run as integers. `bytes` is the grid of the pictures' bytes.
-struct ExportedRun {
-  const ExportArguments& arguments;
-  const RunSource& run;
-  const integer::Model& model;
-  const integer::Grid& bytes;
-};
-
-struct OutFile {
-  fs::path path;
-  std::string bytes;
-};
-/// The files of a format, and what there is to say about them: whole lines.
-struct OutFiles {
-  std::vector<OutFile> files;
-  std::string words = {};
-};
 
 /// For the comment of the C files.
 std::string accuracy_line(const RunSource& run) {
@@ -156,18 +116,6 @@ OutFiles onnx_file(const ExportedRun& exported) {
 
 OutFiles json_file(const ExportedRun& exported) {
   return {.files = {{exported.arguments.out, exporters::json(exported.model, exported.bytes)}}};
-}
-
-OutFiles html_file(const ExportedRun& exported) {
-  const ExportArguments& arguments = exported.arguments;
-  HtmlExport page = export_html({.run = exported.run,
-                                 .model = exported.model,
-                                 .bytes = exported.bytes,
-                                 .compared = arguments.compare,
-                                 .pictures = arguments.test_vectors.value_or(kPicturesOfHtml),
-                                 .dataset = arguments.dataset,
-                                 .data_dir = arguments.data_dir});
-  return {.files = {{arguments.out, std::move(page.text)}}, .words = std::move(page.words)};
 }
 
 OutFiles miniqat_file(const ExportedRun& exported) {
@@ -285,11 +233,7 @@ void make_folder_of(const fs::path& file) {
 }
 
 void export_float(const ExportArguments& arguments) {
-  const FloatNetwork network = float_network({.run = arguments.run,
-                                              .graph = arguments.graph,
-                                              .image_size = arguments.image_size,
-                                              .checkpoint = arguments.checkpoint,
-                                              .opset = arguments.opset});
+  const FloatNetwork network = float_network(arguments);
   make_folder_of(arguments.out);
   write_file_atomically(arguments.out, network.bytes);
   print_note(network.note);

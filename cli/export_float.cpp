@@ -1,7 +1,6 @@
-#include "cli/export_float.h"
-
 #include <filesystem>
 
+#include "cli/export.h"
 #include "cli/model_start.h"
 #include "core/engine/session.h"
 #include "core/files/safetensors.h"
@@ -34,32 +33,32 @@ std::string onnx_file(const Graph& graph, const NamedTensors& variables, const e
 
 }  // namespace
 
-FloatNetwork float_network(const FloatRequest& request) {
-  if (request.run.empty()) {
-    Graph graph = read_graph_file(request.graph, request.image_size);
+FloatNetwork float_network(const ExportArguments& arguments) {
+  if (arguments.run.empty()) {
+    Graph graph = read_graph_file(arguments.graph, arguments.image_size);
     Session session(graph);
     TrainedVariables variables;
-    if (!request.checkpoint.empty()) {
-      variables = trained_variables(request.checkpoint);
+    if (!arguments.checkpoint.empty()) {
+      variables = trained_variables(arguments.checkpoint);
       session.restore(read_safetensors(variables.file), Session::Restore::kVariables, variables.file.string());
-    } else if (is_onnx_file(request.graph)) {
-      start_from(request.graph, session);
+    } else if (is_onnx_file(arguments.graph)) {
+      start_from(arguments.graph, session);
     } else {
       throw UsageError("--graph needs --checkpoint: a graph JSON has no weights");
     }
     return {.bytes = onnx_file(graph, session.variables(),
-                               {.name = std::filesystem::path(request.graph).stem(), .opset = request.opset}),
-            .name = request.graph,
+                               {.name = std::filesystem::path(arguments.graph).stem(), .opset = arguments.opset}),
+            .name = arguments.graph,
             .note = variables.note};
   }
-  const RunSource run = open_run(request.run, request.checkpoint);
+  const RunSource run = open_run(arguments.run, arguments.checkpoint);
   Graph graph = read_network(run.directory.eval_graph());
   Session session(graph);
   session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
   const exporters::OnnxFloatOptions options{.name = run.settings.model,
                                             .pictures = recorded_input(run),
                                             .class_names = recorded_class_names(run.directory),
-                                            .opset = request.opset};
+                                            .opset = arguments.opset};
   return {.bytes = onnx_file(graph, session.variables(), options), .name = run.settings.model, .note = run.note};
 }
 

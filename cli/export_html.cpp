@@ -1,5 +1,3 @@
-#include "cli/export_html.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -7,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cli/export.h"
 #include "cli/notes.h"
 #include "core/text/counted.h"
 #include "core/text/error.h"
@@ -55,35 +54,36 @@ std::string class_of(const datasets::Dataset& dataset, std::int64_t i) {
   return dataset.class_names.empty() ? std::to_string(label) : dataset.class_names[label];
 }
 
-void add_pictures(const HtmlRequest& request, exporters::HtmlPage& page) {
+void add_pictures(const ExportedRun& exported, exporters::HtmlPage& page) {
   try {
-    const datasets::Dataset test = load_data(request.run, request.dataset, request.data_dir).test;
-    require_pictures_fit(request.model, test, request.run.directory.eval_graph().string());
+    const datasets::Dataset test =
+        load_data(exported.run, exported.arguments.dataset, exported.arguments.data_dir).test;
+    require_pictures_fit(exported.model, test, exported.run.directory.eval_graph().string());
     print_file_notes(test);
     std::vector<std::int64_t> chosen = by_turns(test);
-    chosen.resize(std::min<std::size_t>(chosen.size(), request.pictures));
+    chosen.resize(std::min<std::size_t>(chosen.size(), exported.arguments.test_vectors.value_or(kPicturesOfHtml)));
     page.pictures = datasets::examples_at(test, chosen).images;
     for (const std::int64_t i : chosen) page.picture_names.push_back(class_of(test, i));
   } catch (const Error& error) {
-    if (!request.dataset.empty() || !request.data_dir.empty()) throw;
+    if (!exported.arguments.dataset.empty() || !exported.arguments.data_dir.empty()) throw;
     std::fprintf(stderr, "miniqat export: no test pictures on the page (%s)\n", printable(error.what()).c_str());
   }
 }
 
 }  // namespace
 
-HtmlExport export_html(const HtmlRequest& request) {
+OutFiles html_file(const ExportedRun& exported) {
   exporters::HtmlPage page;
-  page.title = concat(name_of(request.run), " in integers");
-  page.models.push_back({.model = request.model,
-                         .label = label_of(request.run),
-                         .bytes = request.bytes,
-                         .accuracy = recorded_accuracy(request.run)});
-  for (const std::string& path : request.compared) page.models.push_back(compared_model(path));
-  add_pictures(request, page);
+  page.title = concat(name_of(exported.run), " in integers");
+  page.models.push_back({.model = exported.model,
+                         .label = label_of(exported.run),
+                         .bytes = exported.bytes,
+                         .accuracy = recorded_accuracy(exported.run)});
+  for (const std::string& path : exported.arguments.compare) page.models.push_back(compared_model(path));
+  add_pictures(exported, page);
   std::int64_t weights = 0;
   for (const exporters::HtmlModel& entry : page.models) weights += entry.model.weight_bytes();
-  return {.text = exporters::html(page),
+  return {.files = {{exported.arguments.out, exporters::html(page)}},
           .words = concat("weights: ", counted(weights, "byte"), " of ", counted(page.models.size(), "model"), "; ",
                           counted(page.picture_names.size(), "test picture"),
                           "\nopen the file in a browser; it loads nothing else\n")};

@@ -18,19 +18,34 @@ Graph read_graph_file(const std::string& path, const std::string& image_size) {
   return importers::import_onnx(path, options).graph;
 }
 
-std::shared_ptr<ModelFlags> make_model_flags(Command& command) {
-  return std::make_shared<ModelFlags>(command, "A model instead of a run",
-                                      FlagChanges{.omitted = {}, .help = {}, .shown_defaults = {{"model", ""}}});
+void require_run_or_model(const std::string& run, const TrainFlags& flags, const std::string& dataset) {
+  const bool has_model = flags.was_given("model");
+  if (run.empty() && !has_model)
+    throw MissingArgument(
+        "--run is required: RUN or --run RUN, the directory of a float run; or --model MODEL.onnx with --dataset");
+  if (!run.empty() && has_model) throw UsageError("give a float run or --model, not both");
+  for (const char* setting : kSettingsOfModel)
+    if (const bool is_for_dataset = !dataset.empty() && setting == std::string_view("skip_broken");
+        !has_model && !is_for_dataset && flags.was_given(setting))
+      throw UsageError(concat(flag_of(setting), " goes with --model: a float run has its own"));
 }
 
-std::optional<TrainSettings> model_instead_of_run(const ModelFlags& flags, const std::string& run,
+std::shared_ptr<TrainFlags> make_model_flags(Command& command) {
+  FlagChanges changes{.only = {kSettingsOfModel.begin(), kSettingsOfModel.end()},
+                      .help = {{"model", "an ONNX model with its weights, instead of a float run; needs --dataset"}},
+                      .shown_defaults = {{"model", ""}}};
+  changes.only.insert({"model", "batch_size"});
+  return std::make_shared<TrainFlags>(command, "A model instead of a run", changes);
+}
+
+std::optional<TrainSettings> model_instead_of_run(const TrainFlags& flags, const std::string& run,
                                                   const std::string& dataset, const std::string& data_dir) {
   require_run_or_model(run, flags, dataset);
   if (!flags.was_given("model")) {
     if (flags.was_given("batch_size")) throw UsageError("--batch-size goes with --model: a float run has its own");
     return {};
   }
-  ModelSettings settings;
+  TrainSettings settings;
   flags.apply(settings);
   settings.dataset = dataset;
   settings.data_dir = data_dir;
@@ -38,8 +53,8 @@ std::optional<TrainSettings> model_instead_of_run(const ModelFlags& flags, const
   return settings;
 }
 
-bool asks_to_skip_broken(const ModelFlags& flags) {
-  ModelSettings settings;
+bool asks_to_skip_broken(const TrainFlags& flags) {
+  TrainSettings settings;
   flags.apply(settings);
   return settings.skip_broken;
 }

@@ -29,45 +29,21 @@ Graph read_graph_file(const std::string& path, const std::string& image_size);
 inline constexpr std::array<const char*, 6> kSettingsOfModel = {"output", "image_size", "colour",
                                                                 "mean",   "std",        "skip_broken"};
 
-/// Throws UsageError unless there is a run or a --model, and not both, and for flags that need --model. `flags`:
-/// SettingFlags with "model" and kSettingsOfModel. `dataset`: that of --dataset, which a run may be given, too.
-template <class Flags>
-void require_run_or_model(const std::string& run, const Flags& flags, const std::string& dataset = {}) {
-  using training::MissingArgument, training::UsageError;
-  const bool has_model = flags.was_given("model");
-  if (run.empty() && !has_model)
-    throw MissingArgument(
-        "--run is required: RUN or --run RUN, the directory of a float run; or --model MODEL.onnx with --dataset");
-  if (!run.empty() && has_model) throw UsageError("give a float run or --model, not both");
-  for (const char* setting : kSettingsOfModel)
-    if (const bool is_for_dataset = !dataset.empty() && setting == std::string_view("skip_broken");
-        !has_model && !is_for_dataset && flags.was_given(setting))
-      throw UsageError(concat(training::flag_of(setting), " goes with --model: a float run has its own"));
-}
+using TrainFlags = SettingFlags<training::TrainSettings>;
 
-/// What a float run has: the network, its pictures and batches.
-struct ModelSettings : training::TrainSettings {
-  template <class Visitor>
-  static void visit(Visitor&& visitor) {
-    training::TrainSettings::visit([&](const char* name, auto access, const char* help) {
-      if (name == std::string_view("model"))
-        visitor(name, access, "an ONNX model with its weights, instead of a float run; needs --dataset");
-      else if (name == std::string_view("batch_size") || std::ranges::count(kSettingsOfModel, std::string_view(name)))
-        visitor(name, access, help);
-    });
-  }
-};
+/// Throws UsageError unless there is a run or a --model, and not both, and for flags that need --model. `flags` have
+/// "model" and kSettingsOfModel. `dataset`: that of --dataset, which a run may be given, too.
+void require_run_or_model(const std::string& run, const TrainFlags& flags, const std::string& dataset = {});
 
-using ModelFlags = SettingFlags<ModelSettings>;
-
-std::shared_ptr<ModelFlags> make_model_flags(Command& command);
+/// The flags for what a float run has: the network, its pictures and batches.
+std::shared_ptr<TrainFlags> make_model_flags(Command& command);
 
 /// The settings of --model, whose data set is given by flags of its own; none for a run. Throws UsageError as
 /// require_run_or_model() and settle_model() do, and for --batch-size of a run.
-std::optional<training::TrainSettings> model_instead_of_run(const ModelFlags& flags, const std::string& run,
+std::optional<training::TrainSettings> model_instead_of_run(const TrainFlags& flags, const std::string& run,
                                                             const std::string& dataset, const std::string& data_dir);
 
 /// Whether --skip-broken is given, with a run or a model.
-bool asks_to_skip_broken(const ModelFlags& flags);
+bool asks_to_skip_broken(const TrainFlags& flags);
 
 }  // namespace miniqat::cli

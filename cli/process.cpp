@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "core/text/error.h"
+#include "training/run_observer.h"
 
 namespace miniqat::cli {
 namespace {
@@ -82,6 +83,16 @@ BrokenPipeGuard::BrokenPipeGuard() {
 }
 
 BrokenPipeGuard::~BrokenPipeGuard() { ::sigaction(SIGPIPE, &before_, nullptr); }
+
+void run_until_stopped(const std::function<void()>& work) {
+  const InterruptGuard interrupts;
+  const BrokenPipeGuard broken_pipes;
+  try {
+    work();
+  } catch (const training::Stopped&) {
+    InterruptGuard::check();
+  }
+}
 
 void keep_standard_streams() {
   // open() takes the lowest number that is free: the closed one.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <csignal>
+#include <functional>
 #include <string>
 
 #include "core/platform/interruption.h"
@@ -47,6 +48,10 @@ class BrokenPipeGuard {
  private:
   struct sigaction before_;
 };
+
+/// Calls `work`, which asks an observer whether to stop: a signal ends it between two steps, and what it then throws is
+/// Interrupted. Writes to a reader who has gone fail.
+void run_until_stopped(const std::function<void()>& work);
 
 /// Takes the places of those of stdin, stdout and stderr that are closed, so that no file which the program opens gets
 /// one of their numbers and the next line printed. Writing there fails as before. Call it before anything is opened.

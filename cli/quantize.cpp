@@ -142,24 +142,17 @@ QuantizationPlan plan_of(const RunDirectory& out, const QuantizeArguments& argum
 void quantize_and_show(const QuantizationPlan& plan, const RunDirectory& out, const QuantizeArguments& arguments) {
   const auto started = std::chrono::steady_clock::now();
   QuantizeDisplay display(arguments.verbose);
-  try {
-    const QuantizationResult result = quantize_run(plan, out, arguments.resume, display);
-    std::printf("\n%s%s", quantize_table(result).c_str(), quantize_conclusion(result).c_str());
-    std::printf("done in %.1f s; run directory %s\n",
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(),
-                printable(out.path().string()).c_str());
-  } catch (const training::Stopped&) {
-    InterruptGuard::check();
-  }
+  const QuantizationResult result = quantize_run(plan, out, arguments.resume, display);
+  std::printf("\n%s%s", quantize_table(result).c_str(), quantize_conclusion(result).c_str());
+  std::printf("done in %.1f s; run directory %s\n",
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(),
+              printable(out.path().string()).c_str());
 }
 
 void quantize_as_asked(const QuantizeArguments& arguments, const QuantizeFlags& flags) {
-  const InterruptGuard interrupts;
-  const BrokenPipeGuard broken_pipes;
   if (!arguments.resume) {
     const QuantizationPlan plan = plan_from(arguments, flags);
-    const auto existing = arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse;
-    quantize_and_show(plan, new_quantization(arguments.out, existing), arguments);
+    quantize_and_show(plan, new_quantization(arguments.out, RunDirectory::existing_if(arguments.overwrite)), arguments);
     return;
   }
   const RunDirectory out = resumed_quantization(arguments.out);
@@ -183,7 +176,7 @@ void add_quantize(CommandLine& program) {
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");
   command.flag("--verbose", arguments->verbose, "print the rewrite's report and the plan's memory");
   const auto flags = std::make_shared<QuantizeFlags>(command);
-  command.action([arguments, flags] { quantize_as_asked(*arguments, *flags); });
+  command.action([arguments, flags] { run_until_stopped([&] { quantize_as_asked(*arguments, *flags); }); });
 }
 
 }  // namespace miniqat::cli

@@ -44,24 +44,19 @@ RunDirectory directory_for(const ReestimateArguments& arguments) {
   }
   if (arguments.overwrite && is_or_lies_in(arguments.request.run, arguments.out))
     throw UsageError("--overwrite would delete the run in --run: give another --out, or none");
-  return RunDirectory::fresh(
-      arguments.out, "give another --out, or --overwrite to delete that run",
-      arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
+  return RunDirectory::fresh(arguments.out, "give another --out, or --overwrite to delete that run",
+                             RunDirectory::existing_if(arguments.overwrite));
 }
 
 void reestimate_run(const ReestimateArguments& arguments) {
-  const InterruptGuard interrupts;
-  const BrokenPipeGuard broken_pipes;
-  const RunDirectory out = directory_for(arguments);
-  BatchDisplay display;
-  try {
+  run_until_stopped([&] {
+    const RunDirectory out = directory_for(arguments);
+    BatchDisplay display;
     const Reestimated result = reestimate(arguments.request, out, display);
     std::printf("done in %.1f s: %s, before %s%s; run directory %s\n", result.seconds, result.after.text().c_str(),
                 result.after.validation ? "validation accuracy " : "", percent(result.before.accuracy()).c_str(),
                 printable(out.path().string()).c_str());
-  } catch (const Stopped&) {
-    InterruptGuard::check();
-  }
+  });
 }
 
 }  // namespace

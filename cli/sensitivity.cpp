@@ -24,20 +24,11 @@ using namespace training;
 
 namespace {
 
-/// How quantizers are, but for their widths, and without what serves training or the tensors between layers. Ranges are
-/// those of `quantize`.
-struct MeasuredRewrite : RewriteSettings {
-  MeasuredRewrite() { ranges = rewrite_of_trainings().ranges; }
-
-  template <class Visitor>
-  static void visit(Visitor&& visitor) {
-    constexpr std::string_view kFields[] = {"per_channel",        "symmetric", "symmetric_weights",  "ranges",
-                                            "asymmetric_weights", "scope",     "full_range_weights", "scales"};
-    RewriteSettings::visit([&](const char* name, auto access, const char* help) {
-      if (std::ranges::count(kFields, name) > 0) visitor(name, access, help);
-    });
-  }
-};
+/// How quantizers are, but for their widths, and without what serves training or the tensors between layers.
+FlagChanges measured_rewrite() {
+  return {.only = {"per_channel", "symmetric", "symmetric_weights", "ranges", "asymmetric_weights", "scope",
+                   "full_range_weights", "scales"}};
+}
 
 struct SensitivityArguments {
   SensitivityRequest request;
@@ -83,11 +74,9 @@ void print_choice(const Sensitivity& result, const SensitivityFiles& files, cons
 }
 
 void measure_network(const SensitivityArguments& arguments, const FlagTexts& flags) {
-  const InterruptGuard interrupts;
-  const BrokenPipeGuard broken_pipes;
-  const SensitivityFiles files(arguments.out, arguments.overwrite);
-  SensitivityDisplay display;
-  try {
+  run_until_stopped([&] {
+    const SensitivityFiles files(arguments.out, arguments.overwrite);
+    SensitivityDisplay display;
     const Sensitivity result = measure_sensitivity(arguments.request, display);
     files.write(result, arguments.request);
     constexpr std::size_t kRows = 20;
@@ -95,9 +84,7 @@ void measure_network(const SensitivityArguments& arguments, const FlagTexts& fla
                 together_table(result).c_str());
     if (result.choice) print_choice(result, files, flags);
     std::printf("done in %.1f s; %s has all figures\n", result.seconds, printable(files.table().string()).c_str());
-  } catch (const training::Stopped&) {
-    InterruptGuard::check();
-  }
+  });
 }
 
 /// The flags that were given, as `calibrate` takes them.
@@ -116,10 +103,10 @@ std::string text_of(const SettingFlags<Settings>& flags, const Settings& setting
   return text;
 }
 
-std::string source_text(const SensitivityRequest& request, const ModelFlags& flags) {
+std::string source_text(const SensitivityRequest& request, const TrainFlags& flags) {
   std::string text;
   if (request.model) {
-    ModelSettings given;
+    TrainSettings given;
     flags.apply(given);
     text = concat(text_of(flags, given), " --dataset ", shell_path(request.dataset));
   } else {
@@ -163,13 +150,15 @@ void add_sensitivity(CommandLine& program) {
       .heading("Choice");
   const auto flags = std::make_shared<SettingFlags<SensitivitySettings>>(command, "Pictures");
   const auto model_flags = make_model_flags(command);
-  const auto rewrite_flags = std::make_shared<SettingFlags<MeasuredRewrite>>(command, "Quantization");
+  const auto rewrite_flags = std::make_shared<SettingFlags<RewriteSettings>>(
+      command, "Quantization", measured_rewrite(), rewrite_of_trainings());
   command.action([arguments, flags, model_flags, rewrite_flags] {
     SensitivityRequest& request = arguments->request;
     request.model = model_instead_of_run(*model_flags, request.run, request.dataset, request.data_dir);
     request.skip_broken = asks_to_skip_broken(*model_flags);
     flags->apply(request.settings);
-    MeasuredRewrite rewrite;
+    // Ranges are those of `quantize`.
+    RewriteSettings rewrite = rewrite_of_trainings();
     rewrite_flags->apply(rewrite);
     request.check();
     rewrite.weight_bits = std::ranges::min(request.bits);

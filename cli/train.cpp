@@ -58,9 +58,8 @@ RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings&
   };
   require_elsewhere("--init-checkpoint", settings.init_checkpoint);
   if (is_graph_file(settings.model)) require_elsewhere("--model", settings.model);
-  return RunDirectory::fresh(
-      out, "give another --out, --resume to go on with that run, or --overwrite to delete it",
-      arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
+  return RunDirectory::fresh(out, "give another --out, --resume to go on with that run, or --overwrite to delete it",
+                             RunDirectory::existing_if(arguments.overwrite));
 }
 
 void report_profile(const Profile& profile, const std::filesystem::path& path) {

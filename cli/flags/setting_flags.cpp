@@ -58,6 +58,12 @@ void require_ending(const std::string& flag, const std::filesystem::path& file,
     throw UsageError(concat(flag, " must end in ", alternatives(endings), ", not ", quote(file.string())));
 }
 
+void check_calibration(const SettingFlags<CalibrateSettings>& flags, const CalibrateSettings& settings) {
+  check(settings);
+  if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)
+    throw UsageError("--percentile goes with --method percentile");
+}
+
 void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settings) {
   flags.apply(settings);
   const auto refuse = [&](const char* setting, bool ignored, const std::string& beside) {

@@ -39,6 +39,8 @@ const std::vector<FlagGroup>& groups_of_training();
 struct FlagChanges {
   /// Without a flag.
   std::set<std::string> omitted = {};
+  /// Those that have one; all of them where this is empty.
+  std::set<std::string> only = {};
   /// With another help text.
   std::map<std::string, std::string> help = {};
   /// What `--help` shows as the default.
@@ -54,6 +56,9 @@ class SettingFlags {
   explicit SettingFlags(Command& command, const std::string& heading, const FlagChanges& changes = {},
                         const Settings& defaults = {})
       : given_(defaults), omitted_(changes.omitted) {
+    Settings::visit([&](const char* name, auto, const char*) {
+      if (!changes.only.empty() && !changes.only.contains(name)) omitted_.insert(name);
+    });
     for (const FlagGroup& group : changes.groups) {
       for (const std::string& name : group.first) add_named(command, name, group.heading, changes);
       for (const std::string& name : group.more)
@@ -147,13 +152,8 @@ void refuse_ignored_symmetry(const Flags& flags, const Options& options,
 }
 
 /// Throws UsageError for settings of a calibration that are out of range or without effect.
-template <class Flags>
-void check_calibration(const Flags& flags, const training::CalibrateSettings& settings) {
-  using training::UsageError;
-  training::check(settings);
-  if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)
-    throw UsageError("--percentile goes with --method percentile");
-}
+void check_calibration(const SettingFlags<training::CalibrateSettings>& flags,
+                       const training::CalibrateSettings& settings);
 
 /// Overwrites the settings whose flags are on the command line; --epochs replaces the steps of a config.json. Throws
 /// UsageError that names both for a flag that would have no effect beside another one or beside what the settings say

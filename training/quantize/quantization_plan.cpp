@@ -39,21 +39,14 @@ std::int64_t fewest_activation_bits(const RewriteSettings& settings) {
   return fewest_bits(settings.activation_bits, settings.layer_bits, &quantize::LayerBits::activation_bits);
 }
 
-/// Weights of 4 bits and fewer, in some layer at least.
-bool has_few_bits(const RewriteSettings& settings) { return fewest_weight_bits(settings) <= quantize::kFewBits; }
-
 constexpr std::int64_t kSumsBits = 8;
 
-/// Whether residual sums keep kSumsBits by default: activations of 4 bits and fewer, in some layer at least, and no
-/// more activation_bits than kSumsBits, beside which a rewrite refuses them. docs/low-bits.md has the measurements.
-bool widens_sums(const RewriteSettings& settings) {
-  return settings.activation_bits <= kSumsBits && fewest_activation_bits(settings) <= quantize::kFewBits;
-}
-
-/// Widens them so in a network that has some, unless the flags in `given` say otherwise. A layer's own `sums_bits`
-/// comes first.
+/// Residual sums keep kSumsBits in a network that has some, unless the flags in `given` say otherwise: with activations
+/// of 4 bits and fewer, in some layer at least, and no more activation_bits than kSumsBits, beside which a rewrite
+/// refuses them. docs/low-bits.md has the measurements. A layer's own `sums_bits` comes first.
 void choose_sums(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {
-  if (given.contains("sums_bits") || !widens_sums(settings)) return;
+  if (given.contains("sums_bits") || settings.activation_bits > kSumsBits) return;
+  if (fewest_activation_bits(settings) > quantize::kFewBits) return;
   if (!quantize::ResidualSums(run.evaluation.graph).empty()) settings.sums_bits = kSumsBits;
 }
 
@@ -86,7 +79,7 @@ const std::set<std::string>& settings_of_float_run() {
 }
 
 void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {
-  if (!has_few_bits(settings) || !why_none_updates(run.training.graph, 0).empty()) return;
+  if (fewest_weight_bits(settings) > quantize::kFewBits || !why_none_updates(run.training.graph, 0).empty()) return;
   if (!given.contains("per_channel")) settings.per_channel = true;
   if (given.contains("bn_fold")) return;
   const auto has_own = [](const quantize::LayerBits& layer) { return layer.per_channel.value_or(true); };

@@ -4,6 +4,8 @@
 
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
+#include "core/text/json.h"
+#include "quantize/inspect/quantizer_text.h"
 #include "quantize/op_roles.h"
 #include "quantize/quantizers.h"
 #include "training/quantize/network_cost.h"
@@ -45,22 +47,23 @@ std::int64_t bits_of_edge(const Output& from, const Node& to) {
 
 }  // namespace
 
-GraphDrawing draw_graph(const Graph& graph) {
-  GraphDrawing drawing;
+nlohmann::ordered_json draw_graph(const Graph& graph) {
+  using Json = nlohmann::ordered_json;
+  Json nodes = Json::array(), edges = Json::array();
   std::map<const Node*, std::size_t> numbers;
   for (const Node* node : graph.topological_order()) {
     if (!is_shown(graph, *node)) continue;
-    numbers.emplace(node, drawing.nodes.size());
-    drawing.nodes.push_back({.name = node->name(),
-                             .type = std::string(node->type()),
-                             .role = role_of(*node),
-                             .detail = detail_of(*node),
-                             .is_output = graph.is_output(*node)});
+    numbers.emplace(node, nodes.size());
+    nodes.push_back({{"name", node->name()},
+                     {"type", node->type()},
+                     {"role", role_of(*node)},
+                     {"detail", detail_of(*node)},
+                     {"is_output", quantize::is_graph_output(graph, *node)}});
     for (const Output& input : node->inputs())
       if (const auto from = numbers.find(input.node); from != numbers.end())
-        drawing.edges.push_back({from->second, numbers.at(node), bits_of_edge(input, *node)});
+        edges.push_back({from->second, numbers.at(node), bits_of_edge(input, *node)});
   }
-  return drawing;
+  return {{"nodes", std::move(nodes)}, {"edges", std::move(edges)}};
 }
 
 }  // namespace miniqat::training

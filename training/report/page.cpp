@@ -92,21 +92,6 @@ Json to_json(const LayerFigures& layer) {
   return json;
 }
 
-Json to_json(const ResultRow& row) {
-  Json json = {{"name", row.name}, {"is_run", row.is_run}};
-  json["validation_accuracy"] = field_to_json(row.validation_accuracy);
-  json["validation_loss"] = field_to_json(row.validation_loss);
-  json["test_accuracy"] = field_to_json(row.test_accuracy);
-  json["test_loss"] = field_to_json(row.test_loss);
-  json["validation_balanced_accuracy"] = field_to_json(row.validation_balanced_accuracy);
-  json["test_balanced_accuracy"] = field_to_json(row.test_balanced_accuracy);
-  json["parameter_bytes"] = row.cost ? Json(row.cost->parameter_bytes) : Json(nullptr);
-  json["bit_operations"] = row.cost ? Json(row.cost->bit_operations) : Json(nullptr);
-  json["seconds"] = field_to_json(row.seconds);
-  json["first_examples"] = field_to_json(row.first_examples);
-  return json;
-}
-
 Json to_json(const Curves& curves) {
   Json json = {{"last_step", curves.last_step},
                {"lines", curves.lines},
@@ -122,18 +107,6 @@ Json to_json(const Curves& curves) {
     for (const RangePoint& point : curve.points) points.push_back({point.step, point.min, point.max});
   }
   for (const CurveMark& mark : curves.marks) json["marks"].push_back({{"step", mark.step}, {"text", mark.text}});
-  return json;
-}
-
-Json to_json(const GraphDrawing& drawing) {
-  Json json = {{"nodes", Json::array()}, {"edges", Json::array()}};
-  for (const DrawnNode& node : drawing.nodes)
-    json["nodes"].push_back({{"name", node.name},
-                             {"type", node.type},
-                             {"role", node.role},
-                             {"detail", node.detail},
-                             {"is_output", node.is_output}});
-  for (const DrawnEdge& edge : drawing.edges) json["edges"].push_back({edge.from, edge.to, edge.bits});
   return json;
 }
 
@@ -191,15 +164,14 @@ Json to_json(const Comparison& comparison) {
 
 Json to_json(const RunReport& run) {
   Json json = {{"name", run.name},     {"path", run.path},       {"listed", run.listed}, {"command", run.command},
-               {"config", run.config}, {"summary", run.summary}, {"notes", run.notes},   {"results", Json::array()}};
+               {"config", run.config}, {"summary", run.summary}, {"notes", run.notes},   {"results", run.results}};
   json["verify_command"] = concat("miniqat verify ", shell_path(run.path));
   json["skipped_files"] = run.skipped_files;
   json["machine"] = run.machine;
-  for (const ResultRow& row : run.results) json["results"].push_back(to_json(row));
   json["curves"] = to_json(run.curves);
   json["layer_examples"] = run.layer_examples;
   json["layers"] = layers_to_json(run.layers);
-  json["graphs"] = {{"before", to_json(run.before)}, {"after", to_json(run.after)}};
+  json["graphs"] = {{"before", run.before}, {"after", run.after}};
   json["part"] = run.part;
   json["part_examples"] = run.part_examples;
   json["class_names"] = run.class_names;

@@ -103,6 +103,7 @@ class RunExamination {
       : request_(request), directory_(RunDirectory::open(path)) {
     report_.name = name;
     report_.path = path;
+    report_.before = report_.after = draw_graph({});
     progress_ = [name, &progress](const std::string& doing) { progress(concat(name, ": ", doing)); };
   }
 

@@ -31,24 +31,7 @@ struct ReportRequest {
   int threads = 0;
 };
 
-/// One of the networks that led to a run, or the run's own.
-struct ResultRow {
-  /// "float", "calibrated", "trained", "re-estimated" or "integers".
-  std::string name;
-  std::optional<double> validation_accuracy = {}, validation_loss = {};
-  std::optional<double> test_accuracy = {}, test_loss = {};
-  /// The means over classes; of the part that the page evaluates known for every row.
-  std::optional<double> validation_balanced_accuracy = {}, test_balanced_accuracy = {};
-  std::optional<NetworkCost> cost = {};
-  /// The seconds that its training or calibration took.
-  std::optional<double> seconds = {};
-  /// The accuracy is one of so many pictures, the first of the part that the page evaluates; none: of all.
-  std::optional<std::int64_t> first_examples = {};
-  /// The network that the run holds.
-  bool is_run = false;
-};
-
-/// What a network answered for a part of the data set; names as in ResultRow.
+/// What a network answered for a part of the data set; names as in RunReport::results.
 struct AnswersOf {
   std::string name;
   NetworkAnswers answers;
@@ -70,13 +53,14 @@ struct RunReport {
   std::vector<std::string> notes = {};
   /// skipped_files.json, null without one.
   nlohmann::ordered_json skipped_files = {};
-  std::vector<ResultRow> results = {};
+  /// result_rows()
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
   Curves curves = {};
   std::vector<LayerFigures> layers = {};
   /// Pictures behind the layers' figures.
   std::int64_t layer_examples = 0;
   /// The network without and with its quantizers; the second for evaluation.
-  GraphDrawing before = {}, after = {};
+  nlohmann::ordered_json before = {}, after = {};
   /// "test", or "validation" of an unfinished run with such a part: nobody shall choose by the test pictures.
   std::string part = {};
   /// The part's pictures. Networks of very many layers answer the first of them only (AnswersOf, `examples`).

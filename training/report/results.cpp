@@ -10,6 +10,7 @@
 #include "quantize/quantization.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/run/run_source.h"
+#include "training/settings/settings.h"
 
 namespace miniqat::training {
 namespace {
@@ -18,51 +19,53 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kOrder[] = {"float", "calibrated", "trained", "re-estimated", "integers"};
 
-std::optional<NetworkCost> cost_in(const Json& row) {
-  const auto bytes = number_at(row, "parameter_bytes"), work = number_at(row, "bit_operations");
-  if (!bytes || !work) return {};
-  return NetworkCost{.parameter_bytes = row["parameter_bytes"], .bit_operations = row["bit_operations"]};
+constexpr const char* kAccuracies[] = {
+    "validation_accuracy",          "validation_loss",       "test_accuracy", "test_loss",
+    "validation_balanced_accuracy", "test_balanced_accuracy"};
+
+void take_accuracies(const Json& json, Json& row, const std::string& before = "") {
+  for (const char* key : kAccuracies)
+    if (const auto value = number_at(json, (before + key).c_str())) row[key] = *value;
 }
 
-void take_accuracies(const Json& json, ResultRow& row, const std::string& before = "") {
-  const auto take = [&](const char* key, std::optional<double>& field) {
-    if (const auto value = number_at(json, (before + key).c_str())) field = value;
-  };
-  take("validation_accuracy", row.validation_accuracy);
-  take("validation_loss", row.validation_loss);
-  take("test_accuracy", row.test_accuracy);
-  take("test_loss", row.test_loss);
-  take("validation_balanced_accuracy", row.validation_balanced_accuracy);
-  take("test_balanced_accuracy", row.test_balanced_accuracy);
+void set_cost(const std::optional<NetworkCost>& cost, Json& row) {
+  row["parameter_bytes"] = cost ? Json(cost->parameter_bytes) : Json(nullptr);
+  row["bit_operations"] = cost ? Json(cost->bit_operations) : Json(nullptr);
 }
 
 class Rows {
  public:
-  ResultRow& at(const std::string& name) {
-    const auto found = std::ranges::find(rows_, name, &ResultRow::name);
-    return found != rows_.end() ? *found : rows_.emplace_back(ResultRow{.name = name});
+  Json& at(const std::string& name) {
+    for (Json& row : rows_)
+      if (row["name"] == name) return row;
+    Json row = {{"name", name}, {"is_run", false}};
+    for (const char* key : kAccuracies) row[key] = nullptr;
+    for (const char* key : {"parameter_bytes", "bit_operations", "seconds", "first_examples"}) row[key] = nullptr;
+    return rows_.emplace_back(std::move(row));
   }
 
-  std::vector<ResultRow> in_order() && {
-    std::ranges::stable_sort(rows_, {}, [](const ResultRow& row) { return std::ranges::find(kOrder, row.name); });
-    return std::move(rows_);
+  Json in_order() {
+    std::ranges::stable_sort(rows_, {},
+                             [](const Json& row) { return std::ranges::find(kOrder, row["name"].get<std::string>()); });
+    return rows_;
   }
 
  private:
-  std::vector<ResultRow> rows_;
+  std::vector<Json> rows_;
 };
 
 void add_stages(const RunDirectory& directory, Rows& rows) {
   const Json plan = json_if_there(directory.quantization());
   if (!plan.is_object()) return;
   for (const Json& json : plan.value("rows", Json::array())) {
-    ResultRow& row = rows.at(json.value("name", ""));
+    Json& row = rows.at(json.value("name", ""));
     take_accuracies(json, row);
-    row.cost = cost_in(json);
+    if (number_at(json, "parameter_bytes") && number_at(json, "bit_operations"))
+      for (const char* key : {"parameter_bytes", "bit_operations"}) row[key] = json[key];
   }
   const auto add_time = [&](const char* name, const std::filesystem::path& stage) {
     if (const auto seconds = number_at(json_if_there(stage / "summary.json"), "seconds"))
-      rows.at(name).seconds = seconds;
+      rows.at(name)["seconds"] = *seconds;
   };
   add_time("calibrated", calibrated_in(directory));
   add_time("trained", trained_in(directory));
@@ -75,21 +78,20 @@ void add_calibration_before(const RunDirectory& directory, const RunCosts& costs
   const Json summary = json_if_there(*whole / "calibrated/summary.json");
   if (!summary.is_object()) return;
   take_accuracies(summary, rows.at("float"), "float_");
-  ResultRow& row = rows.at("calibrated");
+  Json& row = rows.at("calibrated");
   take_accuracies(summary, row);
-  row.cost = costs.own;
-  row.seconds = number_at(summary, "seconds");
+  set_cost(costs.own, row);
+  row["seconds"] = field_to_json(number_at(summary, "seconds"));
 }
 
 /// A recorded accuracy, which is of all pictures, stays where these are fewer.
-void take_answers(const RunReport& run, const Evaluation& evaluation, ResultRow& row) {
-  const bool is_validation = run.part == "validation", is_part = evaluation.examples < run.part_examples;
-  std::optional<double>& accuracy = is_validation ? row.validation_accuracy : row.test_accuracy;
-  if (is_part && accuracy) return;
-  accuracy = evaluation.accuracy();
-  (is_validation ? row.validation_loss : row.test_loss) = evaluation.loss;
-  (is_validation ? row.validation_balanced_accuracy : row.test_balanced_accuracy) = evaluation.balanced_accuracy;
-  if (is_part) row.first_examples = evaluation.examples;
+void take_answers(const RunReport& run, const Evaluation& evaluation, Json& row) {
+  const bool is_part = evaluation.examples < run.part_examples;
+  if (is_part && !row[run.part + "_accuracy"].is_null()) return;
+  row[run.part + "_accuracy"] = evaluation.accuracy();
+  row[run.part + "_loss"] = evaluation.loss;
+  row[run.part + "_balanced_accuracy"] = field_to_json(evaluation.balanced_accuracy);
+  if (is_part) row["first_examples"] = evaluation.examples;
 }
 
 namespace fs = std::filesystem;
@@ -156,28 +158,29 @@ std::string own_stage(const RunDirectory& directory, const RunReport& run) {
   return has_summary && run.summary.contains("calibration") ? "calibrated" : "trained";
 }
 
-std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunReport& run, const RunCosts& costs) {
+Json result_rows(const RunDirectory& directory, const RunReport& run, const RunCosts& costs) {
   Rows rows;
   add_stages(directory, rows);
   add_calibration_before(directory, costs, rows);
   const bool is_float = !run.listed.value("bits", Json()).is_object();
   const std::string own_name = is_float ? "float" : own_stage(directory, run);
-  ResultRow& own = rows.at(own_name);
+  Json& own = rows.at(own_name);
   take_accuracies(run.summary, own);
-  own.is_run = true;
-  own.cost = costs.own;
-  if (!own.seconds) own.seconds = number_at(run.summary, "seconds");
+  own["is_run"] = true;
+  set_cost(costs.own, own);
+  if (own["seconds"].is_null()) own["seconds"] = field_to_json(number_at(run.summary, "seconds"));
   if (run.summary.is_object() && run.summary.contains("calibration"))
     take_accuracies(run.summary, rows.at("float"), "float_");
   for (const AnswersOf& one : run.answers) {
-    ResultRow& row = rows.at(one.name);
+    Json& row = rows.at(one.name);
     take_answers(run, one.answers.evaluation, row);
-    if (one.name == "integers") row.cost = costs.own;
-    if (one.name == "float" && !row.cost) row.cost = costs.in_float;
+    if (one.name == "integers") set_cost(costs.own, row);
+    if (one.name == "float" && row["parameter_bytes"].is_null()) set_cost(costs.in_float, row);
     if (one.name == "float" && !run.float_run.empty())
-      row.seconds = number_at(json_if_there(std::filesystem::path(run.float_run) / "summary.json"), "seconds");
+      row["seconds"] =
+          field_to_json(number_at(json_if_there(std::filesystem::path(run.float_run) / "summary.json"), "seconds"));
   }
-  return std::move(rows).in_order();
+  return rows.in_order();
 }
 
 std::optional<FloatRun> float_origin(const RunDirectory& run) {

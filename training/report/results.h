@@ -17,9 +17,13 @@ struct RunCosts {
   std::optional<NetworkCost> own = {};
 };
 
-/// The networks of the run: those of the table that `quantize` left, and those that were measured for the report, whose
-/// numbers count if they are of all pictures.
-std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunReport& run, const RunCosts& costs);
+/// The networks that led to the run, and its own: those of the table that `quantize` left, and those that were measured
+/// for the report, whose numbers count if they are of all pictures. A list of objects: "name" is "float", "calibrated",
+/// "trained", "re-estimated" or "integers", "is_run" that of the network that the run holds, accuracies are there as in
+/// a summary.json, costs as in quantize.json, and "seconds" are those of its training or calibration.
+/// "first_examples": the accuracy is one of so many pictures, the first of the part that the page evaluates; null: of
+/// all. Null is what is not known.
+nlohmann::ordered_json result_rows(const RunDirectory& directory, const RunReport& run, const RunCosts& costs);
 
 /// The float run that a quantized run came from, by `calibrate`, `quantize` or `train --init-checkpoint`, also in
 /// several steps. It is looked for at the path that the run's files name, seen from here, then beside the run. A run of

@@ -146,10 +146,8 @@ Json picture_counts(const datasets::Splits& data) {
           {"test", data.test.size()}};
 }
 
-Json recorded_picture_counts(const RunDirectory& run) { return recorded_of_data(run, "pictures"); }
-
 void require_same_pictures(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data) {
-  const Json former = recorded_picture_counts(run), now = picture_counts(data);
+  const Json former = recorded_of_data(run, "pictures"), now = picture_counts(data);
   const auto text = [](const Json& counts) {
     return concat(counts.value("training", 0), " training, ", counts.value("validation", 0), " validation and ",
                   counts.value("test", 0), " test pictures");
@@ -160,7 +158,7 @@ void require_same_pictures(const RunDirectory& run, const std::string& dataset, 
 
 std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainSettings& settings,
                                            const datasets::Splits& data) {
-  const Json recorded = recorded_picture_counts(run);
+  const Json recorded = recorded_of_data(run, "pictures");
   if (!is_gone(settings.dataset) || recorded.is_null()) return {};
   datasets::Splits parts = data;
   if (!data.train.images.defined()) {

@@ -55,9 +55,6 @@ void require_still_there(const std::string& run, const std::string& dataset, boo
 /// The numbers of pictures of a run on a user's own files, for its summary: "training", "validation", "test".
 nlohmann::ordered_json picture_counts(const datasets::Splits& data);
 
-/// The picture_counts() that a run records; null without.
-nlohmann::ordered_json recorded_picture_counts(const RunDirectory& run);
-
 /// Throws Error where the data have other numbers of pictures than the run records: files may have been added or taken
 /// away. Runs of earlier versions have no dataset.json, and recorded them at their end.
 void require_same_pictures(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data);

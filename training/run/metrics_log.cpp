@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <locale>
 #include <string_view>
 
 #include "core/files/files.h"
@@ -139,17 +138,14 @@ Json MetricsLog::last() const {
 }
 
 std::string MetricsLog::failure_after(std::int64_t step) const {
-  std::string found;
-  if (!exists()) return found;
-  std::istringstream lines(read_file(path_));
-  lines.imbue(std::locale::classic());
-  for (std::string line; std::getline(lines, line);) {
-    const Json json = Json::parse(line, nullptr, false);
+  if (!exists()) return "";
+  for (LinesFromEnd lines(path_); lines.next();) {
+    const Json json = lines.json();
     const std::optional<std::int64_t> own = step_of(json);
-    if (own && *own > step && json.contains("failure") && json["failure"].is_string())
-      found = json["failure"].get<std::string>();
+    if (own && *own <= step) break;
+    if (own && json.contains("failure") && json["failure"].is_string()) return json["failure"].get<std::string>();
   }
-  return found;
+  return "";
 }
 
 nlohmann::ordered_json ranges_json(const Graph& graph, const NamedTensors& variables) {

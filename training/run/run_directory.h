@@ -22,6 +22,7 @@ namespace miniqat::training {
 class RunDirectory {
  public:
   enum class Existing { kRefuse, kOverwrite };
+  static Existing existing_if(bool overwrite) { return overwrite ? Existing::kOverwrite : Existing::kRefuse; }
 
   /// For a new run: makes the directory if need be and locks it for as long as a copy of the result lives; a directory
   /// that was made goes again if nothing has come into it by then. Throws Error, which ends in the advice, when `path`
