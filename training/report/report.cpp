@@ -262,7 +262,7 @@ class RunExamination {
 
   /// All pictures; of a network with so many layers that this would take minutes, as many as keep their product.
   void choose_pictures() {
-    constexpr std::int64_t kManyLayers = 250, kAnswersOfLayers = 500'000;
+    constexpr std::int64_t kManyLayers = 250, kAnswersOfLayers = 250'000;
     const std::int64_t all = pictures().size();
     const auto layers =
         std::ranges::count_if(evaluation_->graph.nodes(), [](const Node* node) { return quantize::is_layer(*node); });
