@@ -24,9 +24,10 @@ inline int fewer_cases() { return divisor_in("MINIQAT_FEWER_CASES"); }
 /// Of how many tests one is run: $MINIQAT_FEWER_TESTS, or 1 (tests/main.cpp).
 inline int fewer_tests() { return divisor_in("MINIQAT_FEWER_TESTS"); }
 
-/// So many of `count` random cases.
-inline std::uint64_t fewer(std::uint64_t count) {
-  return (count + static_cast<std::uint64_t>(fewer_cases()) - 1) / static_cast<std::uint64_t>(fewer_cases());
+/// So many of `count` random cases: one of n, or all.
+inline std::uint64_t fewer(std::uint64_t count, int n = 1) {
+  const auto each = static_cast<std::uint64_t>(tries_all_cases() ? 1 : n * fewer_cases());
+  return (count + each - 1) / each;
 }
 
 /// Chooses cases out of a long list: one of n, or all. Which ones looks random, so that loops within loops don't give

@@ -15,6 +15,7 @@
 #include "layers/activations.h"
 #include "layers/layers.h"
 #include "tests/errors.h"
+#include "tests/fewer_cases.h"
 #include "tests/sanitized.h"
 #include "tests/temp_dir.h"
 
@@ -269,7 +270,8 @@ TEST_F(GraphJsonTest, AVariableThatNoCheckpointCanHoldIsRefused) {
 }
 
 TEST_F(GraphJsonTest, ReadsAsManyNodesAsItWrites) {
-  const int kNodes = is_sanitized() ? 6000 : 30000;
+  // In a time that grows with their number.
+  const int kNodes = is_sanitized() ? 6000 : testing::tries_all_cases() ? 30000 : 10000;
   Graph graph;
   Output last = placeholder(graph, "x", {1});
   for (int i = 0; i < kNodes; ++i) {
@@ -283,7 +285,7 @@ TEST_F(GraphJsonTest, ReadsAsManyNodesAsItWrites) {
   const std::string text = graph_to_json(graph);
   const auto started = std::chrono::steady_clock::now();
   EXPECT_EQ(rewritten(text), text);
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(20));
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::milliseconds(kNodes * 2 / 3));
 }
 
 TEST_F(GraphJsonTest, TheFrameOfTheFileIsChecked) {
