@@ -20,7 +20,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
-#include "datasets/decode_progress.h"
+#include "datasets/decoding.h"
 #include "distributed/launch.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "datasets/shared_decoding.h"
-#include "distributed/dead_rank_watch.h"
+#include "datasets/decoding.h"
+#include "distributed/communicator.h"
 #include "distributed/rank_exchange.h"
 #include "training/train/trainer.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
@@ -40,6 +41,25 @@ std::string note_on_first(const Dataset& head, const Dataset& all) {
   if (some == every || head.size() < 2 * every) return "";
   return concat("note: the first ", counted(head.size(), "picture"), " have ", some, " of ", counted(every, "class"),
                 ": the data are in an order of their classes");
+}
+
+Levels::Levels(std::span<const std::uint8_t> pixels) {
+  std::array<bool, 256> seen = {};
+  for (const std::uint8_t pixel : pixels) seen[pixel] = true;
+  for (int level = 255; level >= 0; --level)
+    if (seen[static_cast<std::size_t>(level)]) {
+      if (count == 0) greatest = level;
+      least = level;
+      ++count;
+    }
+}
+
+std::string note_on_levels(const Dataset& pictures, const std::string& title) {
+  constexpr int kNarrow = 32;
+  const Levels levels(pictures.images.values<std::uint8_t>());
+  if (levels.greatest - levels.least >= kNarrow) return "";
+  return concat("note: ", pictures.name, ": the ", title, " pictures use ", levels.count, " of 256 levels, from ",
+                levels.least, " to ", levels.greatest, ": were they divided once too often?");
 }
 
 }  // namespace miniqat::datasets

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,5 +20,18 @@ std::string class_counts_text(const Dataset& dataset);
 /// "note: the first 100 pictures have 1 of 10 classes: ..." where the first examples of a data set, `head`, lack
 /// classes that it has, as they do where it is in the order of its classes; "" otherwise.
 std::string note_on_first(const Dataset& head, const Dataset& all);
+
+/// Which of the 256 values of a byte pixels have.
+struct Levels {
+  explicit Levels(std::span<const std::uint8_t> pixels);
+
+  int count = 0;
+  /// 0 without pixels.
+  int least = 0, greatest = 0;
+};
+
+/// "note: the training pictures use 6 of 256 levels, from 0 to 5: ..." where the pictures are nearly of one brightness,
+/// as pictures are that were divided by 255 once too often; "" otherwise. `title`: "training".
+std::string note_on_levels(const Dataset& pictures, const std::string& title);
 
 }  // namespace miniqat::datasets

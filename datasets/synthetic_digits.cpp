@@ -11,11 +11,145 @@
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
-#include "datasets/digit_glyphs.h"
 
 namespace miniqat::datasets {
-
 namespace {
+
+/// A point that a pen passes through, in a unit box, x to the right and y downwards. The line is smooth there unless
+/// it is a corner.
+struct PenPoint {
+  float x = 0;
+  float y = 0;
+  bool corner = false;
+};
+
+/// From pen down to pen up.
+using PenStroke = std::vector<PenPoint>;
+
+/// One way of writing a digit.
+using Glyph = std::vector<PenStroke>;
+
+constexpr bool kCorner = true;
+
+// clang-format off
+std::vector<Glyph> zero() {
+  return {
+    {{{.55f, .03f}, {.25f, .16f}, {.12f, .50f}, {.26f, .86f}, {.52f, .97f}, {.78f, .82f}, {.88f, .48f}, {.76f, .15f},
+      {.50f, .04f}}},
+    {{{.72f, .12f}, {.40f, .06f}, {.14f, .34f}, {.14f, .72f}, {.42f, .96f}, {.76f, .80f}, {.86f, .42f}, {.70f, .10f},
+      {.52f, .08f}}},
+    {{{.40f, .06f}, {.22f, .30f}, {.18f, .70f}, {.40f, .96f}, {.66f, .84f}, {.76f, .46f}, {.66f, .14f}, {.36f, .06f},
+      {.26f, .20f}}},
+  };
+}
+
+std::vector<Glyph> one() {
+  return {
+    {{{.50f, .02f}, {.50f, .50f}, {.50f, .98f}}},
+    {{{.58f, .02f}, {.50f, .50f}, {.44f, .98f}}},
+    {{{.30f, .24f}, {.54f, .03f, kCorner}, {.53f, .50f}, {.52f, .98f}}},
+    {{{.32f, .22f}, {.54f, .03f, kCorner}, {.52f, .50f}, {.52f, .96f}},
+     {{.28f, .96f}, {.52f, .97f}, {.76f, .95f}}},
+  };
+}
+
+std::vector<Glyph> two() {
+  return {
+    {{{.18f, .24f}, {.36f, .05f}, {.68f, .08f}, {.78f, .30f}, {.58f, .60f}, {.16f, .95f, kCorner}, {.50f, .94f},
+      {.86f, .94f}}},
+    {{{.16f, .20f}, {.42f, .03f}, {.74f, .16f}, {.72f, .44f}, {.44f, .78f}, {.20f, .94f}, {.12f, .82f}, {.30f, .76f},
+      {.58f, .92f}, {.88f, .90f}}},
+    {{{.20f, .14f}, {.50f, .04f}, {.76f, .20f}, {.66f, .52f}, {.34f, .84f}, {.16f, .94f, kCorner}, {.46f, .88f},
+      {.70f, .96f}, {.90f, .86f}}},
+  };
+}
+
+std::vector<Glyph> three() {
+  return {
+    {{{.20f, .14f}, {.48f, .03f}, {.76f, .18f}, {.66f, .40f}, {.42f, .48f, kCorner}, {.72f, .56f}, {.80f, .78f},
+      {.54f, .97f}, {.18f, .88f}}},
+    {{{.18f, .06f}, {.48f, .05f}, {.78f, .06f, kCorner}, {.60f, .26f}, {.44f, .42f, kCorner}, {.74f, .52f},
+      {.80f, .76f}, {.52f, .97f}, {.16f, .86f}}},
+    {{{.24f, .10f}, {.54f, .04f}, {.74f, .20f}, {.56f, .42f}, {.44f, .46f}, {.56f, .50f}, {.76f, .66f}, {.64f, .92f},
+      {.34f, .97f}, {.16f, .84f}}},
+  };
+}
+
+std::vector<Glyph> four() {
+  return {
+    {{{.28f, .06f}, {.20f, .32f}, {.16f, .56f, kCorner}, {.50f, .56f}, {.86f, .54f}},
+     {{.70f, .10f}, {.66f, .54f}, {.64f, .98f}}},
+    {{{.66f, .98f}, {.67f, .50f}, {.68f, .03f, kCorner}, {.40f, .34f}, {.12f, .66f, kCorner}, {.50f, .66f},
+      {.90f, .65f}}},
+    {{{.24f, .06f}, {.18f, .34f}, {.34f, .50f}, {.60f, .48f}, {.74f, .36f}},
+     {{.78f, .06f}, {.72f, .44f}, {.66f, .98f}}},
+    {{{.34f, .04f}, {.24f, .28f}, {.14f, .52f, kCorner}, {.44f, .52f}, {.84f, .50f}},
+     {{.58f, .26f}, {.56f, .60f}, {.54f, .98f}}},
+  };
+}
+
+std::vector<Glyph> five() {
+  return {
+    {{{.80f, .05f}, {.52f, .06f}, {.26f, .06f, kCorner}, {.24f, .24f}, {.22f, .44f, kCorner}, {.52f, .36f},
+      {.80f, .56f}, {.74f, .84f}, {.44f, .97f}, {.14f, .86f}}},
+    {{{.32f, .06f}, {.28f, .26f}, {.26f, .46f, kCorner}, {.56f, .40f}, {.78f, .60f}, {.68f, .88f}, {.40f, .97f},
+      {.16f, .88f}},
+     {{.32f, .07f}, {.56f, .08f}, {.86f, .04f}}},
+    {{{.86f, .06f}, {.56f, .08f}, {.38f, .12f}, {.28f, .34f}, {.42f, .46f}, {.64f, .58f}, {.66f, .82f}, {.42f, .96f},
+      {.14f, .90f}}},
+  };
+}
+
+std::vector<Glyph> six() {
+  return {
+    {{{.66f, .03f}, {.36f, .24f}, {.18f, .58f}, {.26f, .88f}, {.54f, .97f}, {.78f, .82f}, {.74f, .60f}, {.50f, .52f},
+      {.26f, .66f}}},
+    {{{.50f, .02f}, {.28f, .32f}, {.18f, .66f}, {.32f, .94f}, {.62f, .94f}, {.76f, .72f}, {.58f, .54f}, {.34f, .62f},
+      {.24f, .82f}}},
+    {{{.78f, .10f}, {.52f, .06f}, {.26f, .32f}, {.16f, .66f}, {.36f, .95f}, {.68f, .90f}, {.78f, .68f}, {.54f, .54f},
+      {.22f, .68f}}},
+  };
+}
+
+std::vector<Glyph> seven() {
+  return {
+    {{{.14f, .07f}, {.48f, .06f}, {.84f, .06f, kCorner}, {.62f, .46f}, {.44f, .98f}}},
+    {{{.14f, .09f}, {.48f, .06f}, {.82f, .07f, kCorner}, {.60f, .48f}, {.42f, .98f}},
+     {{.34f, .50f}, {.56f, .49f}, {.78f, .47f}}},
+    {{{.18f, .22f}, {.18f, .08f, kCorner}, {.50f, .09f}, {.80f, .05f, kCorner}, {.70f, .40f}, {.60f, .98f}}},
+    {{{.12f, .16f}, {.36f, .06f}, {.70f, .08f}, {.80f, .18f}, {.62f, .52f}, {.46f, .98f}}},
+  };
+}
+
+std::vector<Glyph> eight() {
+  return {
+    {{{.74f, .16f}, {.48f, .03f}, {.24f, .18f}, {.40f, .42f}, {.68f, .60f}, {.74f, .84f}, {.46f, .97f}, {.20f, .82f},
+      {.34f, .58f}, {.64f, .40f}, {.76f, .18f}, {.62f, .06f}}},
+    {{{.50f, .46f}, {.26f, .32f}, {.32f, .08f}, {.62f, .05f}, {.74f, .26f}, {.52f, .46f}, {.24f, .66f}, {.26f, .92f},
+      {.58f, .97f}, {.78f, .78f}, {.66f, .56f}, {.48f, .46f}}},
+    {{{.52f, .46f}, {.28f, .38f}, {.26f, .12f}, {.52f, .03f}, {.74f, .16f}, {.70f, .38f}, {.50f, .47f}},
+     {{.50f, .47f}, {.22f, .62f}, {.22f, .88f}, {.52f, .97f}, {.80f, .84f}, {.76f, .60f}, {.52f, .48f}}},
+  };
+}
+
+std::vector<Glyph> nine() {
+  return {
+    {{{.74f, .24f}, {.54f, .04f}, {.26f, .16f}, {.24f, .42f}, {.50f, .50f}, {.74f, .28f, kCorner}, {.72f, .62f},
+      {.68f, .98f}}},
+    {{{.76f, .18f}, {.48f, .04f}, {.22f, .22f}, {.30f, .46f}, {.58f, .46f}, {.76f, .20f}, {.74f, .60f}, {.58f, .90f},
+      {.24f, .94f}}},
+    {{{.68f, .30f}, {.62f, .06f}, {.34f, .08f}, {.24f, .34f}, {.44f, .50f}, {.66f, .36f}, {.72f, .10f, kCorner},
+      {.66f, .50f}, {.50f, .98f}}},
+  };
+}
+// clang-format on
+
+/// The ways in which people write a digit, 0 to 9.
+std::span<const Glyph> glyphs_of(int digit) {
+  static const std::array<std::vector<Glyph>, 10> glyphs = {zero(), one(), two(),   three(), four(),
+                                                            five(), six(), seven(), eight(), nine()};
+  return glyphs.at(static_cast<std::size_t>(digit));
+}
 
 constexpr int kDigitSide = 28;
 constexpr int kDigits = 10;

@@ -14,18 +14,16 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "datasets/arrays/array_files.h"
 #include "datasets/arrays/array_pictures.h"
 #include "datasets/arrays/csv.h"
-#include "datasets/dead_links.h"
+#include "datasets/class_counts.h"
+#include "datasets/data_dir.h"
+#include "datasets/decoding.h"
 #include "datasets/hold_out.h"
 #include "datasets/idx.h"
-#include "datasets/levels.h"
 #include "datasets/pictures/class_folders.h"
-#include "datasets/pictures/fit_images.h"
 #include "datasets/pictures/part_folders.h"
 #include "datasets/pictures/resize.h"
-#include "datasets/shared_decoding.h"
 
 namespace miniqat::datasets {
 namespace {

@@ -22,7 +22,7 @@ std::string short_name(const std::string& name);
 ///   a folder of IDX files: "train" in the names of some, "test", "t10k" or "val" in those of the others
 ///
 ///   a folder of x_train.npy, y_train.npy, x_test.npy, y_test.npy, or a .npz file of these arrays; other names are in
-///   array_files.cpp
+///   array_pictures.cpp
 ///
 ///   a folder of train.csv and test.csv (or val.csv), each perhaps with .gz behind it, or one such file.
 ///

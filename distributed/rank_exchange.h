@@ -3,14 +3,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/engine/shard_exchange.h"
+#include "core/tensors/shard_statistic.h"
 #include "distributed/communicator.h"
 #include "distributed/tensor_sums.h"
 
 namespace miniqat::distributed {
+
+/// values[i] becomes what values[i] of all ranks show together, combined in the order of the balanced binary tree over
+/// the ranks. Few bytes go to all at once, which then combine all; many go up the tree, whole, in log2(N) swaps.
+/// Calls `meanwhile` again and again while it waits. The number of ranks must be a power of two.
+void combine_statistics(Communicator& ranks, std::span<ShardStatistic> values, const std::function<void()>& meanwhile);
 
 /// The exchange of training steps between ranks. Rank r computes the r-th of size() equal parts of the shards.
 class RankExchange : public ShardExchange {

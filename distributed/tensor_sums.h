@@ -1,16 +1,51 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "distributed/bucket_sum.h"
-#include "distributed/periodic_call.h"
 
 namespace miniqat::distributed {
+
+/// Calls a function at intervals, from a thread of its own, in the stretches between resume() and pause(). That thread
+/// shares the core of the one that resumes first, and wakes at each interval only.
+class PeriodicCall {
+ public:
+  PeriodicCall(std::chrono::microseconds interval, std::function<void()> beat);
+  ~PeriodicCall();
+  PeriodicCall(const PeriodicCall&) = delete;
+  PeriodicCall& operator=(const PeriodicCall&) = delete;
+
+  /// The first call comes an interval later at most.
+  void resume();
+  /// Waits for a call that runs; none comes until resume().
+  void halt() noexcept;
+  /// halt(), and throws what a call since the last pause() has thrown; after that there was none.
+  void pause();
+
+ private:
+  void run();
+
+  std::chrono::microseconds interval_;
+  std::function<void()> beat_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool beats_ = false;
+  bool ended_ = false;
+  /// Whether the thread waits for resume(), not for the time.
+  bool sleeps_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
 
 struct BucketOptions {
   /// A bucket of 1 MiB: long enough for the network's full speed, short enough that much of a large tensor is on its

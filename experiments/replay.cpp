@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "core/text/error.h"
-#include "distributed/combine_statistics.h"
 #include "distributed/mpi_communicator.h"
+#include "distributed/rank_exchange.h"
 #include "distributed/tensor_sums.h"
 
 namespace miniqat::distributed {

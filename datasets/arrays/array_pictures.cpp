@@ -10,11 +10,36 @@
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/suggest.h"
+#include "datasets/class_counts.h"
 #include "datasets/dataset.h"
-#include "datasets/levels.h"
 
 namespace miniqat::datasets {
 namespace {
+
+/// Around the name of a split; without one, of all there is.
+struct Spelling {
+  const char *images, *labels;
+};
+constexpr Spelling kSpellings[] = {
+    {"x_@", "y_@"}, {"X_@", "y_@"}, {"@_images", "@_labels"}, {"@_x", "@_y"}, {"@_data", "@_labels"}};
+constexpr Spelling kAlone[] = {{"images", "labels"}, {"x", "y"},         {"X", "y"},
+                               {"data", "target"},   {"data", "labels"}, {"arr_0", "arr_1"}};
+
+std::string spelled(std::string pattern, const std::string& split) {
+  if (const std::size_t place = pattern.find('@'); place != std::string::npos) pattern.replace(place, 1, split);
+  return pattern;
+}
+
+std::optional<ArrayPair> find_pair(const std::vector<std::string>& names, std::span<const Spelling> spellings,
+                                   const std::vector<std::string>& splits) {
+  const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+  for (const std::string& split : splits)
+    for (const Spelling& spelling : spellings) {
+      ArrayPair pair{spelled(spelling.images, split), spelled(spelling.labels, split)};
+      if (has(pair.images) && has(pair.labels)) return pair;
+    }
+  return {};
+}
 
 /// In loops over millions of numbers: now and then somebody may want them to end.
 void pause_at(std::int64_t i) {
@@ -114,6 +139,24 @@ void copy_integers(const NumpyArray& array, const std::string& source, std::uint
 }
 
 }  // namespace
+
+ArrayNames find_arrays(const std::vector<std::string>& names) {
+  ArrayNames found{.train = find_pair(names, kSpellings, {"train"}),
+                   .validation = find_pair(names, kSpellings, {"val", "valid", "validation"}),
+                   .test = find_pair(names, kSpellings, {"test"})};
+  if (!found.train) found.train = find_pair(names, kAlone, {""});
+  return found;
+}
+
+std::vector<std::string> npy_names(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failure))
+    if (entry.path().extension() == ".npy") names.push_back(entry.path().stem().string());
+  if (failure) fail("cannot read ", folder, ": ", failure.message());
+  std::ranges::sort(names);
+  return names;
+}
 
 Tensor pictures_of(const NumpyArray& array, const std::string& source, std::vector<std::string>* notes) {
   const std::size_t rank = array.shape.size();

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,6 +10,26 @@
 #include "datasets/arrays/npy.h"
 
 namespace miniqat::datasets {
+
+/// Arrays of pictures and labels by their names: those of Keras ("x_train", "y_train"), of MedMNIST ("train_images",
+/// "train_labels"), or of one split alone ("images" and "labels", "x" and "y", "data" and "target").
+struct ArrayPair {
+  std::string images;
+  std::string labels;
+};
+
+/// Which of the names hold which split.
+struct ArrayNames {
+  std::optional<ArrayPair> train;
+  std::optional<ArrayPair> validation;
+  std::optional<ArrayPair> test;
+};
+
+/// Finds pairs among the names. Nothing is found where one of a pair is missing.
+ArrayNames find_arrays(const std::vector<std::string>& names);
+
+/// The names of the .npy files in a folder, without ".npy".
+std::vector<std::string> npy_names(const std::filesystem::path& folder);
 
 /// Pictures out of [n, h, w], [n, h, w, 1] or [n, h, w, 3] numbers: integers in [0, 255], bools (true becomes 255), or
 /// floats that are either all in [0, 1] (1 becomes 255) or all whole numbers in [0, 255]. Result: [n, h, w, c] uint8.

@@ -1,5 +1,3 @@
-#include "datasets/pictures/bmp.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -7,7 +5,8 @@
 #include <cstdlib>
 
 #include "core/text/error.h"
-#include "datasets/pictures/alpha.h"
+#include "datasets/pictures/formats.h"
+#include "datasets/pictures/picture.h"
 
 namespace miniqat::datasets {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "datasets/dead_links.h"
+#include "datasets/data_dir.h"
 #include "datasets/pictures/picture.h"
 
 namespace miniqat::datasets {

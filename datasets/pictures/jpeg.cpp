@@ -1,5 +1,3 @@
-#include "datasets/pictures/jpeg.h"
-
 #include <turbojpeg.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "core/text/error.h"
+#include "datasets/pictures/formats.h"
 #include "datasets/pictures/orientation.h"
 
 namespace miniqat::datasets {

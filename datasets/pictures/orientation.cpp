@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "datasets/pictures/png.h"
-#include "datasets/pictures/webp.h"
+#include "datasets/pictures/formats.h"
 
 namespace miniqat::datasets {
 namespace {

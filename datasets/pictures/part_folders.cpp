@@ -9,11 +9,11 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "datasets/dead_links.h"
+#include "datasets/data_dir.h"
+#include "datasets/decoding.h"
 #include "datasets/pictures/class_folders.h"
 #include "datasets/pictures/picture_cache.h"
 #include "datasets/pictures/read_pictures.h"
-#include "datasets/shared_decoding.h"
 
 namespace miniqat::datasets {
 namespace {

@@ -27,7 +27,7 @@ struct PartsOfFolders {
 
 /// Reads the parts of a data set in `root`, the training part first: folders with a folder of pictures for each class.
 /// The first part settles classes, unless the options know them, and a colour that the options leave open; a size that
-/// they leave open must be the same within a part. Shares the work with other processes (shared_decoding.h), and keeps
+/// they leave open must be the same within a part. Shares the work with other processes (decoding.h), and keeps
 /// the pictures (picture_cache.h). Throws Error in one line: for classes that do not fit, what list_class_folders()
 /// throws, for pictures of several sizes, for links to nothing in place of folders, and for broken files, of which it
 /// names the first and counts all. With LoadOptions::skip_broken only for a class of which nothing is left.

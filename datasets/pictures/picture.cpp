@@ -5,10 +5,7 @@
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/suggest.h"
-#include "datasets/pictures/bmp.h"
-#include "datasets/pictures/jpeg.h"
-#include "datasets/pictures/png.h"
-#include "datasets/pictures/webp.h"
+#include "datasets/pictures/formats.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -124,6 +121,20 @@ Picture decode_picture(std::string_view bytes, Colour colour, const std::filesys
 void set_colour(Picture& picture, Colour colour) {
   if (colour == Colour::kGrey && picture.channels == 3) to_grey(picture);
   if (colour == Colour::kRgb && picture.channels == 1) to_rgb(picture);
+}
+
+void put_on_black(Picture& picture) {
+  if (picture.channels != 2 && picture.channels != 4) return;
+  const int channels = picture.channels, colours = channels - 1;
+  const std::int64_t count = picture.height * picture.width;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const int alpha = picture.pixels[i * channels + colours];
+    for (int c = 0; c < colours; ++c)
+      picture.pixels[i * colours + c] =
+          static_cast<std::uint8_t>((picture.pixels[i * channels + c] * alpha + 127) / 255);
+  }
+  picture.channels = colours;
+  picture.pixels.resize(count * colours);
 }
 
 }  // namespace miniqat::datasets

@@ -70,4 +70,7 @@ Picture decode_picture(std::string_view bytes, Colour colour, const std::filesys
 /// Makes a picture grey or RGB, as decode_picture() does; kAuto leaves it.
 void set_colour(Picture& picture, Colour colour);
 
+/// Puts a picture with alpha, its last channel (2 or 4 channels), on black; 1 or 3 stay. Others are left as they are.
+void put_on_black(Picture& picture);
+
 }  // namespace miniqat::datasets

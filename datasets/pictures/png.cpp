@@ -1,5 +1,3 @@
-#include "datasets/pictures/png.h"
-
 #include <png.h>
 
 #include <algorithm>
@@ -9,8 +7,9 @@
 #include <utility>
 
 #include "core/text/error.h"
-#include "datasets/pictures/alpha.h"
+#include "datasets/pictures/formats.h"
 #include "datasets/pictures/orientation.h"
+#include "datasets/pictures/picture.h"
 
 namespace miniqat::datasets {
 namespace {

@@ -9,8 +9,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
-#include "datasets/decode_progress.h"
-#include "datasets/pictures/decoding_budget.h"
+#include "datasets/decoding.h"
 #include "datasets/pictures/resize.h"
 
 namespace miniqat::datasets {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/tensors/tensor.h"
+#include "datasets/decoding.h"
 #include "datasets/picture_options.h"
 #include "datasets/pictures/class_folders.h"
-#include "datasets/shared_decoding.h"
 
 namespace miniqat::datasets {
 
@@ -21,7 +21,7 @@ using BrokenFiles = std::map<std::int64_t, std::string>;
 /// own does. None where all are broken. Throws Error that names two files of different sizes.
 std::optional<Shape> shape_of_pictures(const ClassFolders& folders, const PictureOptions& options, BrokenFiles& broken);
 
-/// Decodes them all on all threads: [n, h, w, c] uint8. Tells of its progress (datasets/decode_progress.h). A file that
+/// Decodes them all on all threads: [n, h, w, c] uint8. Tells of its progress (datasets/decoding.h). A file that
 /// is no picture, damaged, or has another size where the options give none becomes `broken`, and its picture zeros;
 /// those that are there already are not opened.
 Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options,

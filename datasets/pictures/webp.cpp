@@ -1,12 +1,11 @@
-#include "datasets/pictures/webp.h"
-
 #include <webp/decode.h>
 
 #include <utility>
 
 #include "core/text/error.h"
-#include "datasets/pictures/alpha.h"
+#include "datasets/pictures/formats.h"
 #include "datasets/pictures/orientation.h"
+#include "datasets/pictures/picture.h"
 
 namespace miniqat::datasets {
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -9,9 +10,12 @@
 #include <variant>
 #include <vector>
 
+#include "core/files/safetensors.h"
+#include "core/graph/graph.h"
 #include "core/tensors/window.h"
 #include "formats/onnx/onnx.pb.h"
 #include "integer/arithmetic.h"
+#include "integer/model.h"
 
 namespace miniqat::exporters {
 
@@ -96,5 +100,57 @@ std::vector<OnnxAttribute> window_attributes(const Window2d& window);
 
 /// The attributes of window_attributes(), and dilations.
 std::vector<OnnxAttribute> dilated_window_attributes(const Window2d& window);
+
+/// Whether a tensor is a Variable or a Constant.
+bool is_parameter(const Output& tensor);
+
+/// The variables and constants of a float network as ONNX's constants. Each is written once in each form, under its
+/// name with '.' for '/', from which the importer makes the name again.
+class Parameters {
+ public:
+  Parameters(OnnxGraph& graph, const NamedTensors& variables) : graph_(graph), variables_(variables) {}
+
+  /// As it is.
+  std::string plain(const Output& tensor) { return written(tensor, "", {}); }
+  /// A filter [kh, kw, in, out] as [out, in, kh, kw].
+  std::string filter(const Output& tensor) { return written(tensor, "filter", {3, 2, 0, 1}); }
+  /// A depthwise filter [kh, kw, in, multiplier] as [in * multiplier, 1, kh, kw].
+  std::string depthwise_filter(const Output& tensor);
+  /// To be combined with a tensor of `rank` axes: for images as [n, c, h, w], or a part of these axes.
+  std::string operand(const Output& tensor, int rank);
+
+ private:
+  /// With its axes, of which it has as many, in that order (as they are where `axes` is empty), under other extents if
+  /// some are given.
+  std::string written(const Output& tensor, const std::string& form, const std::vector<std::int64_t>& axes,
+                      std::vector<std::int64_t> extents = {});
+
+  OnnxGraph& graph_;
+  const NamedTensors& variables_;
+  /// By node and form.
+  std::map<std::pair<const Node*, std::string>, std::string> names_;
+};
+
+/// A layer's integers with real = unit scale * (integer - zero point); 4-bit ones are to be taken 2^weight_shift()
+/// times.
+struct OnnxWeights {
+  pb::ElementType type = pb::UINT8;
+  /// [out, in / group, kh, kw] of convolutions, [in, out] of fully connected layers.
+  std::vector<std::int64_t> extents = {};
+  /// Row-major; two integers of 4 bits a byte, the first in the low half.
+  std::string bytes = {};
+  /// Of 8 bits, one for each weight scale.
+  std::string zero_points = {};
+
+  bool packed() const { return type == pb::UINT4 || type == pb::INT4; }
+  /// The type of 8 bits that holds the same values.
+  pb::ElementType unpacked() const { return type == pb::UINT4 ? pb::UINT8 : type == pb::INT4 ? pb::INT8 : type; }
+  /// Where the output channels are.
+  std::int64_t channel_axis() const { return extents.size() == 2 ? 1 : 0; }
+};
+
+/// Weights of 4 bits and fewer in 4 bits if `packed_4_bits`, others in 8. Signed and without zero point where all fit,
+/// for which runtimes have their fastest kernels; with their zero points otherwise.
+OnnxWeights onnx_weights(const integer::Layer& layer, bool packed_4_bits);
 
 }  // namespace miniqat::exporters

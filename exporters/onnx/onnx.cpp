@@ -6,7 +6,6 @@
 
 #include "core/text/error.h"
 #include "exporters/onnx/graph.h"
-#include "exporters/onnx/weights.h"
 
 namespace miniqat::exporters {
 namespace {

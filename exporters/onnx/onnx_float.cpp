@@ -8,7 +8,6 @@
 
 #include "core/text/error.h"
 #include "exporters/onnx/graph.h"
-#include "exporters/onnx/parameters.h"
 #include "layers/layers.h"
 
 namespace miniqat::exporters {

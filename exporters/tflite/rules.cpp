@@ -3,10 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text/error.h"
+#include "integer/packing.h"
+
 namespace miniqat::exporters {
 
 using integer::Clamp;
 using integer::Grid;
+using integer::Layer;
+using integer::LayerKind;
+using integer::Model;
+using integer::Operation;
 using tflite_schema::Activation;
 using tflite_schema::Padding;
 
@@ -44,6 +51,63 @@ WindowAxis axis_with_borders(const WindowAxis& axis) {
   return bordered;
 }
 
+/// TensorFlow Lite leaves -128 out, so that two products of bytes fit 16 bits, and -8 as well.
+constexpr int kLargestWeight = 127;
+constexpr int kLargestInt4Weight = 7;
+constexpr int kInt4Bits = 4;
+
+bool is_int4(const Layer& layer, TfliteIntegers integers) {
+  return integers == TfliteIntegers::kInt4 && layer.weight_bits <= kInt4Bits;
+}
+
+[[noreturn]] void refuse(const Operation& operation, std::int64_t channel, int weight, std::int32_t zero_point,
+                         TfliteIntegers integers, bool int4) {
+  const bool for_channels = integers == TfliteIntegers::kInt8ForChannels;
+  const int largest = int4 ? kLargestInt4Weight : kLargestWeight;
+  fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] channel ", channel, " has a weight of ",
+       weight, " (zero point ", zero_point, "), but TensorFlow Lite's ", int4 ? "INT4" : "int8", " weights, which ",
+       for_channels                               ? "scales per channel need"
+       : integers == TfliteIntegers::kInt8AsAsked ? "--int8 asks for"
+                                                  : "--int4 asks for",
+       ", have zero point 0 and reach from -", largest, " to ", largest, "; ",
+       for_channels                               ? ""
+       : integers == TfliteIntegers::kInt8AsAsked ? "leave out --int8, or "
+                                                  : "leave out --int4, or ",
+       "train or calibrate with --symmetric-weights and without --full-range-weights",
+       for_channels ? ", or export as miniqat, onnx, c or json" : "");
+}
+
+/// Less their zero points, a byte for each: in units (TfliteIntegers' int8) or in steps (INT4).
+std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer& layer, TfliteIntegers integers) {
+  const bool int4 = is_int4(layer, integers);
+  const std::int64_t channels = layer.output_channels();
+  std::vector<std::uint8_t> bytes(layer.weights.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto channel = static_cast<std::int64_t>(i) % channels;
+    const int units = layer.weight_units(static_cast<std::int64_t>(i));
+    const int weight = int4 ? units / (1 << layer.weight_shift()) : units;
+    if (std::abs(weight) > (int4 ? kLargestInt4Weight : kLargestWeight))
+      refuse(operation, channel, weight, layer.weight_zero_point(channel), integers, int4);
+    bytes[i] = static_cast<std::uint8_t>(weight);
+  }
+  return bytes;
+}
+
+/// Two in a byte.
+std::vector<std::uint8_t> halves(std::vector<std::uint8_t> bytes) {
+  for (std::uint8_t& byte : bytes) byte &= 0xf;
+  return integer::pack(bytes, kInt4Bits);
+}
+
+/// Biases in units as biases in steps of the weights, to the nearest, ties upwards.
+std::vector<std::int32_t> coarse_bias(const Layer& layer) {
+  const int shift = layer.weight_shift();
+  std::vector<std::int32_t> bias;
+  for (const std::int32_t value : layer.bias)
+    bias.push_back(static_cast<std::int32_t>((std::int64_t{value} + (1 << shift) / 2) >> shift));
+  return bias;
+}
+
 }  // namespace
 
 TfliteBounds tflite_bounds(const Grid& grid, const Clamp& clamp, bool fuses, std::int32_t reach) {
@@ -76,6 +140,59 @@ std::array<std::int64_t, 2> tflite_borders(const WindowAxis& axis) {
 
 Window2d with_borders(const Window2d& window) {
   return {.rows = axis_with_borders(window.rows), .columns = axis_with_borders(window.columns)};
+}
+
+TfliteIntegers tflite_integers(const Model& model, const TfliteOptions& options) {
+  const auto any_layer = [&](const auto& has) {
+    return std::ranges::any_of(model.operations, [&](const Operation& operation) {
+      const auto* layer = std::get_if<Layer>(&operation.action);
+      return layer != nullptr && has(*layer);
+    });
+  };
+  if (options.int4) {
+    if (!any_layer([](const Layer& layer) { return layer.weight_bits <= kInt4Bits; }))
+      fail(
+          "tflite: no layer has weights of at most 4 bits, which --int4 stores as INT4: leave it out, or train or "
+          "calibrate "
+          "with --weight-bits 4 --activation-bits 8 --symmetric-weights");
+    return TfliteIntegers::kInt4;
+  }
+  if (any_layer([](const Layer& layer) { return layer.per_channel(); })) return TfliteIntegers::kInt8ForChannels;
+  return options.int8 ? TfliteIntegers::kInt8AsAsked : TfliteIntegers::kUInt8;
+}
+
+TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, TfliteIntegers integers) {
+  using tflite_schema::TensorType;
+  const bool is_signed = integers != TfliteIntegers::kUInt8, int4 = is_int4(layer, integers);
+  if (!is_signed && layer.per_channel())
+    fail("tflite: [", type_name(operation.action), " \"", operation.name,
+         "\"] has scales per channel, which uint8 does not support");
+  TfliteWeights result = {.type = int4        ? TensorType::INT4
+                                  : is_signed ? TensorType::INT8
+                                              : TensorType::UINT8,
+                          .scales = int4 ? layer.weight_scales : layer.unit_scales(),
+                          .bias = int4 ? coarse_bias(layer) : layer.bias};
+  if (is_signed) {
+    result.bytes = signed_weights(operation, layer, integers);
+    result.zero_points.resize(layer.weight_scales.size());
+  } else {
+    result.bytes = layer.weights;
+    for (std::uint8_t& weight : result.bytes) weight = static_cast<std::uint8_t>(weight << layer.weight_shift());
+    result.zero_points = {layer.weight_zero_point(0) << layer.weight_shift()};
+  }
+  const auto extent = [&](int axis) { return static_cast<std::int32_t>(layer.filter[axis]); };
+  if (layer.kind == LayerKind::kDepthwiseConv2d) {
+    result.shape = {1, extent(0), extent(1), extent(2) * extent(3)};
+    result.channel_axis = layer.per_channel() ? 3 : 0;
+  } else {
+    result.bytes = integer::transpose(result.bytes, layer.filter.elements() / layer.filter[-1]);
+    if (layer.kind == LayerKind::kConv2d)
+      result.shape = {extent(3), extent(0), extent(1), extent(2)};
+    else
+      result.shape = {extent(1), extent(0)};
+  }
+  if (int4) result.bytes = halves(std::move(result.bytes));
+  return result;
 }
 
 }  // namespace miniqat::exporters

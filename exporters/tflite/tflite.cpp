@@ -9,7 +9,6 @@
 #include "core/text/suggest.h"
 #include "exporters/tflite/graph.h"
 #include "exporters/tflite/rules.h"
-#include "exporters/tflite/weights.h"
 
 namespace miniqat::exporters {
 
@@ -70,8 +69,8 @@ class Exporter {
       tensors_[operation.output] = std::visit([this](const auto& action) { return add(action); }, operation.action);
     }
     const std::int32_t output = add_output();
-    if (!model_.class_names.empty()) graph_.file().add_metadata("class_names", joined(model_.class_names, "\n"));
-    return graph_.file().finish(model_.name, input, output);
+    if (!model_.class_names.empty()) graph_.add_metadata("class_names", joined(model_.class_names, "\n"));
+    return graph_.finish(model_.name, input, output);
   }
 
  private:
@@ -80,7 +79,7 @@ class Exporter {
     const std::int32_t integers = tensors_[model_.input] = graph_.add_tensor(info);
     if (!options_.float_io) return integers;
     const std::int32_t input = graph_.add_float_tensor(info.name + "/float", info.shape);
-    graph_.file().add_operator({.kind = OperatorKind::QUANTIZE}, {input}, integers);
+    graph_.add_operator({.kind = OperatorKind::QUANTIZE}, {input}, integers);
     return input;
   }
   std::int32_t add_output() {
@@ -88,7 +87,7 @@ class Exporter {
     const std::int32_t integers = tensors_[model_.output];
     if (!options_.float_io) return integers;
     const std::int32_t output = graph_.add_float_tensor(info.name + "/dequantized", info.shape);
-    graph_.file().add_operator({.kind = OperatorKind::DEQUANTIZE, .version = graph_.version()}, {integers}, output);
+    graph_.add_operator({.kind = OperatorKind::DEQUANTIZE, .version = graph_.version()}, {integers}, output);
     return output;
   }
 
@@ -145,25 +144,25 @@ std::int32_t Exporter::bordered(Window2d& window, std::optional<std::int32_t> va
 
 std::int32_t Exporter::add(const Layer& layer) {
   const TfliteWeights weights = tflite_weights(*operation_, layer, integers_);
-  const std::int32_t weights_tensor = graph_.file().add_constant({.name = part("weights"),
-                                                                  .shape = weights.shape,
-                                                                  .type = weights.type,
-                                                                  .scales = weights.scales,
-                                                                  .zero_points = weights.zero_points,
-                                                                  .quantized_axis = weights.channel_axis},
-                                                                 weights.bytes);
+  const std::int32_t weights_tensor = graph_.add_constant({.name = part("weights"),
+                                                           .shape = weights.shape,
+                                                           .type = weights.type,
+                                                           .scales = weights.scales,
+                                                           .zero_points = weights.zero_points,
+                                                           .quantized_axis = weights.channel_axis},
+                                                          weights.bytes);
   std::vector<float> bias_scales;
   for (const float scale : weights.scales) bias_scales.push_back(in().grid.scale * scale);
-  const std::int32_t bias = graph_.file().add_constant({.name = part("bias"),
-                                                        .shape = {to_int(layer.output_channels())},
-                                                        .type = TensorType::INT32,
-                                                        .scales = bias_scales,
-                                                        .zero_points = std::vector<std::int64_t>(bias_scales.size())},
-                                                       weights.bias);
+  const std::int32_t bias = graph_.add_constant({.name = part("bias"),
+                                                 .shape = {to_int(layer.output_channels())},
+                                                 .type = TensorType::INT32,
+                                                 .scales = bias_scales,
+                                                 .zero_points = std::vector<std::int64_t>(bias_scales.size())},
+                                                weights.bias);
   const bool int4 = weights.type == TensorType::INT4;
   if (layer.kind != LayerKind::kFullyConnected) return add_convolution(layer, int4, weights_tensor, bias);
   return fused([&](const TfliteTarget& target) {
-    graph_.file().add_operator(
+    graph_.add_operator(
         {.kind = OperatorKind::FULLY_CONNECTED,
          .version = int4                 ? 10
                     : graph_.is_signed() ? 4
@@ -196,17 +195,17 @@ std::int32_t Exporter::add_convolution(const Layer& layer, bool int4, std::int32
                        .Union();
     }
     if (graph_.is_signed()) op.version = int4 ? 7 : 3;
-    graph_.file().add_operator(op, {image, weights, bias}, target.tensor);
+    graph_.add_operator(op, {image, weights, bias}, target.tensor);
   });
 }
 
 std::int32_t Exporter::add(const Add&) {
   return fused([&](const TfliteTarget& target) {
-    graph_.file().add_operator({.kind = OperatorKind::ADD,
-                                .version = graph_.version(),
-                                .options_type = Options::AddOptions,
-                                .options = CreateAddOptions(graph_.builder(), target.activation).Union()},
-                               {input(0), input(1)}, target.tensor);
+    graph_.add_operator({.kind = OperatorKind::ADD,
+                         .version = graph_.version(),
+                         .options_type = Options::AddOptions,
+                         .options = CreateAddOptions(graph_.builder(), target.activation).Union()},
+                        {input(0), input(1)}, target.tensor);
   });
 }
 
@@ -225,12 +224,11 @@ std::int32_t Exporter::add(const Concat& concat) {
     parts.push_back(passes ? input(i) : graph_.rescaled(who(), input(i), grid, part, clamp));
   }
   const std::int32_t output = graph_.add_tensor(out());
-  graph_.file().add_operator(
-      {.kind = OperatorKind::CONCATENATION,
-       .version = graph_.version(),
-       .options_type = Options::ConcatenationOptions,
-       .options = tflite_schema::CreateConcatenationOptions(graph_.builder(), concat.axis + 1).Union()},
-      parts, output);
+  graph_.add_operator({.kind = OperatorKind::CONCATENATION,
+                       .version = graph_.version(),
+                       .options_type = Options::ConcatenationOptions,
+                       .options = tflite_schema::CreateConcatenationOptions(graph_.builder(), concat.axis + 1).Union()},
+                      parts, output);
   return output;
 }
 
@@ -255,7 +253,7 @@ std::int32_t Exporter::add_mean() {
   const std::int32_t reach = same_numbers(in().grid, out().grid) ? in().grid.quant_max() : kByteMax;
   const std::int32_t axes = graph_.add_integers(part("axes"), {2}, {1, 2});
   return graph_.clamped(who(), out(), operation_->clamp, false, reach, [&](const TfliteTarget& target) {
-    graph_.file().add_operator(
+    graph_.add_operator(
         {.kind = OperatorKind::MEAN,
          .version = graph_.version(),
          .options_type = Options::ReducerOptions,
@@ -276,15 +274,14 @@ std::int32_t Exporter::add(const MaxPool& pool) {
 
 void Exporter::add_pool(OperatorKind kind, const Window2d& window, std::int32_t input, const TfliteTarget& target) {
   const auto& [rows, columns] = window;
-  graph_.file().add_operator(
-      {.kind = kind,
-       .version = graph_.version(),
-       .options_type = Options::Pool2DOptions,
-       .options =
-           CreatePool2DOptions(graph_.builder(), *tflite_padding(window), to_int(columns.stride), to_int(rows.stride),
-                               to_int(columns.window), to_int(rows.window), target.activation)
-               .Union()},
-      {input}, target.tensor);
+  graph_.add_operator({.kind = kind,
+                       .version = graph_.version(),
+                       .options_type = Options::Pool2DOptions,
+                       .options = CreatePool2DOptions(graph_.builder(), *tflite_padding(window), to_int(columns.stride),
+                                                      to_int(rows.stride), to_int(columns.window), to_int(rows.window),
+                                                      target.activation)
+                                      .Union()},
+                      {input}, target.tensor);
 }
 
 /// By the function's operator if its output has the grid for it. GATHER from the table is exact, on any grid.
@@ -293,8 +290,8 @@ std::int32_t Exporter::add(const Lookup& lookup) {
   if (function == kTfliteFunctions.end() || out().grid.bits != 8 || out().grid != function->grid.value_or(out().grid))
     return graph_.looked_up(input(), in().shape, lookup.table, out());
   return graph_.clamped(who(), out(), operation_->clamp, false, kByteMax, [&](const TfliteTarget& target) {
-    graph_.file().add_operator({.kind = function->kind, .version = graph_.is_signed() ? function->int8_version : 1},
-                               {input()}, target.tensor);
+    graph_.add_operator({.kind = function->kind, .version = graph_.is_signed() ? function->int8_version : 1}, {input()},
+                        target.tensor);
   });
 }
 
@@ -303,7 +300,7 @@ std::int32_t Exporter::add(const Reshape&) {
   shape[0] = -1;  // Whatever the batch is resized to.
   const std::int32_t extents = graph_.add_integers(part("shape"), {to_int(out().shape.rank() + 1)}, shape);
   const std::int32_t output = graph_.add_tensor(out());
-  graph_.file().add_operator(
+  graph_.add_operator(
       {.kind = OperatorKind::RESHAPE,
        .options_type = Options::ReshapeOptions,
        .options = tflite_schema::CreateReshapeOptions(graph_.builder(), graph_.builder().CreateVector(shape)).Union()},

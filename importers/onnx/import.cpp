@@ -7,6 +7,7 @@
 #include "core/files/files.h"
 #include "core/graph/reach.h"
 #include "core/text/error.h"
+#include "core/text/json.h"
 #include "core/text/quote.h"
 #include "importers/onnx/literal.h"
 #include "importers/onnx/ops.h"
@@ -50,6 +51,17 @@ auto naming(const std::filesystem::path& path, const auto& read) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json ImportReport::json() const {
+  nlohmann::ordered_json json = {{"source", printable(source)},
+                                 {"producer", printable(producer)},
+                                 {"opset", opset},
+                                 {"nodes", nlohmann::ordered_json::array()},
+                                 {"notes", notes}};
+  for (const ImportedNode& node : nodes)
+    json["nodes"].push_back({{"op", printable(node.op)}, {"name", printable(node.name)}, {"becomes", node.becomes}});
+  return json;
+}
 
 ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
   layers::register_ops();

@@ -4,7 +4,6 @@
 
 #include "core/graph/source_ops.h"
 #include "core/text/quote.h"
-#include "importers/onnx/clip.h"
 #include "importers/onnx/hard_swish.h"
 #include "importers/onnx/ops.h"
 #include "layers/activations.h"

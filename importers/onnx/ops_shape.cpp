@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <set>
 
-#include "importers/onnx/channel_shuffle.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/reshaping.h"
 #include "layers/parts.h"

@@ -8,7 +8,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "datasets/arrays/array_pictures.h"
-#include "datasets/levels.h"
+#include "datasets/class_counts.h"
 #include "python/bindings/arrays.h"
 
 namespace miniqat::python {

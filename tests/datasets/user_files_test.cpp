@@ -10,7 +10,7 @@
 
 #include "core/files/files.h"
 #include "core/threads/parallel.h"
-#include "datasets/decode_progress.h"
+#include "datasets/decoding.h"
 #include "datasets/pictures/read_pictures.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/datasets/picture_files.h"

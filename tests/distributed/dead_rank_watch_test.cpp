@@ -1,12 +1,12 @@
 // A wait for other ranks, one of which may be dead.
 
-#include "distributed/dead_rank_watch.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
+
+#include "distributed/communicator.h"
 
 namespace miniqat::distributed::dead_rank_watch_test {
 namespace {

@@ -1,10 +1,9 @@
-#include "distributed/periodic_call.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 
 #include "core/text/error.h"
+#include "distributed/tensor_sums.h"
 
 namespace miniqat::distributed::periodic_call_test {
 namespace {

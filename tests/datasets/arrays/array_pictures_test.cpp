@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "core/platform/interruption.h"
+#include "datasets/class_counts.h"
 #include "datasets/dataset.h"
-#include "datasets/levels.h"
 #include "tests/errors.h"
 
 namespace miniqat::datasets::array_pictures_test {

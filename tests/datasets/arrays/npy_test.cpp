@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "core/files/files.h"
-#include "datasets/arrays/array_files.h"
 #include "datasets/arrays/array_pictures.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/errors.h"

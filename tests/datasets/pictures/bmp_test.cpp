@@ -1,8 +1,7 @@
-#include "datasets/pictures/bmp.h"
-
 #include <gtest/gtest.h>
 
 #include "core/text/error.h"
+#include "datasets/pictures/formats.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/errors.h"
 

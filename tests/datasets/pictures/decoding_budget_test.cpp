@@ -1,5 +1,3 @@
-#include "datasets/pictures/decoding_budget.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "core/platform/interruption.h"
+#include "datasets/decoding.h"
 #include "tests/datasets/picture_files.h"
 
 namespace miniqat::datasets::decoding_budget_test {

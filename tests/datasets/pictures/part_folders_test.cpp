@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "core/files/files.h"
+#include "datasets/decoding.h"
 #include "datasets/pictures/read_pictures.h"
-#include "datasets/shared_decoding.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"

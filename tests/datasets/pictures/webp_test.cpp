@@ -1,11 +1,10 @@
-#include "datasets/pictures/webp.h"
-
 #include <gtest/gtest.h>
 #include <webp/encode.h>
 
 #include <cstdlib>
 
 #include "core/text/error.h"
+#include "datasets/pictures/formats.h"
 #include "datasets/pictures/orientation.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/errors.h"

@@ -1,4 +1,4 @@
-#include "datasets/arrays/array_files.h"
+#include "datasets/arrays/array_pictures.h"
 #include "tests/fuzz/readers/reader.h"
 
 namespace miniqat::fuzz::npz_reader {
