@@ -109,10 +109,7 @@ class Quantizer {
 py::array fake_quant(const ArrayLike& x, const ArrayLike& min, const ArrayLike& max, std::int64_t bits,
                      bool narrow_range, bool symmetric, bool power_of_two) {
   Quantizer quantizer(x, min, max, {bits, narrow_range, symmetric, power_of_two}, "fixed");
-  const Tensor y = [&] {
-    const Unlocked open;
-    return quantizer.forward();
-  }();
+  const Tensor y = unlocked([&] { return quantizer.forward(); });
   return to_array(y);
 }
 
@@ -121,10 +118,7 @@ py::tuple fake_quant_gradient(const ArrayLike& d_y, const ArrayLike& x, const Ar
                               const std::string& range) {
   Quantizer quantizer(x, min, max, {bits, narrow_range, symmetric, power_of_two}, range);
   const Borrowed given = borrow(d_y, DType::kFloat32, "d_y");
-  const std::vector<Tensor> gradients = [&] {
-    const Unlocked open;
-    return quantizer.backward(given.tensor);
-  }();
+  const std::vector<Tensor> gradients = unlocked([&] { return quantizer.backward(given.tensor); });
   return py::make_tuple(to_array(gradients[0]), to_array(gradients[1]), to_array(gradients[2]));
 }
 

@@ -112,10 +112,8 @@ void bind_graphs(py::class_<GraphHandle, GraphPointer>& graph) {
 
 py::tuple import_onnx(const std::filesystem::path& path, std::int64_t batch_size, std::int64_t height,
                       std::int64_t width) {
-  importers::ImportedModel model = [&] {
-    const Unlocked open;
-    return importers::import_onnx(path, {.batch_size = batch_size, .height = height, .width = width});
-  }();
+  importers::ImportedModel model = unlocked(
+      [&] { return importers::import_onnx(path, {.batch_size = batch_size, .height = height, .width = width}); });
   py::dict variables = to_arrays(model.variables);
   py::object report = from_json(model.report.json());
   return py::make_tuple(handle_of(std::move(model.graph)), std::move(variables), std::move(report));

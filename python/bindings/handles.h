@@ -11,15 +11,31 @@
 #include "core/graph/graph.h"
 #include "datasets/dataset.h"
 #include "integer/model.h"
-#include "python/bindings/arguments.h"
 #include "python/bindings/arrays.h"
-#include "python/bindings/initialized.h"
 #include "python/bindings/interpreter.h"
 #include "training/model_source.h"
 
 // What Python's objects hold. A graph and its sessions are for one thread at a time, and the interpreter's lock is open
 // during long work: every use of either goes through GraphHandle::locked().
 namespace miniqat::python {
+
+namespace py = pybind11;
+
+/// Throws TypeError for an object of one of our classes that __init__ has not filled. Python makes an object by __new__
+/// and fills it by __init__. One without the second (X.__new__(X), or a class of the user's that derives from X and
+/// forgets it) holds no object of C++; pybind11 would hand out memory that nobody has set.
+inline void require_initialized(py::handle object) {
+  const auto* base = reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
+  if (!object || PyType_IsSubtype(Py_TYPE(object.ptr()), const_cast<PyTypeObject*>(base)) == 0) return;
+  for (const py::detail::value_and_holder& held :
+       py::detail::values_and_holders(reinterpret_cast<py::detail::instance*>(object.ptr())))
+    if (held.value_ptr() == nullptr)
+      throw py::type_error(std::string(py::str(py::type::of(object).attr("__name__"))) + ".__init__() was not called");
+}
+
+/// True of the types that are classes in Python.
+template <class T>
+inline constexpr bool kIsBound = false;
 
 class GraphHandle {
  public:
@@ -100,6 +116,13 @@ struct ModelHandle {
   std::shared_ptr<const integer::Model> model;
 };
 
+/// A copy of pictures, [n, h, w, c] uint8, by the rules of miniqat.Dataset(); `notes` gets those on the conversion.
+/// Throws ValueError and TypeError, which say what helps.
+Tensor picture_bytes(const ArrayLike& images, std::vector<std::string>& notes);
+
+/// Gives notes ("note: ...") as Python's UserWarnings.
+void warn_in_python(const std::vector<std::string>& notes);
+
 /// Throws the pending KeyboardInterrupt, if there is one, or what else a signal's handler raised. To be called without
 /// the interpreter's lock.
 void check_signals();
@@ -120,7 +143,6 @@ template <>
 inline constexpr bool kIsBound<Optimizer> = true;
 
 void bind_graph(py::module_& module);
-void bind_models(py::module_& module);
 void bind_session(py::module_& module);
 void bind_optimizers(py::module_& module);
 void bind_quantize(py::module_& module);
@@ -133,3 +155,27 @@ void bind_quantize_run(py::module_& module);
 void bind_runs(py::module_& module);
 
 }  // namespace miniqat::python
+
+namespace pybind11::detail {
+
+template <class T>
+requires miniqat::python::kIsBound<T>
+struct type_caster<T> : type_caster_base<T> {
+  bool load(handle source, bool convert) {
+    miniqat::python::require_initialized(source);
+    return type_caster_base<T>::load(source, convert);
+  }
+};
+
+template <class T>
+requires miniqat::python::kIsBound<T>
+struct type_caster<std::shared_ptr<T>> : copyable_holder_caster<T, std::shared_ptr<T>> {
+  bool load(handle source, bool convert) {
+    miniqat::python::require_initialized(source);
+    // Else None would be a null pointer.
+    if (source.is_none()) return false;
+    return copyable_holder_caster<T, std::shared_ptr<T>>::load(source, convert);
+  }
+};
+
+}  // namespace pybind11::detail

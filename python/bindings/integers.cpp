@@ -37,11 +37,7 @@ using integer::Model;
 template <class Write>
 py::bytes bytes_of(const ModelHandle& self, const Write& write) {
   const std::shared_ptr<const Model> model = self.model;
-  const std::string text = [&] {
-    const Unlocked open;
-    return write(*model);
-  }();
-  return text;
+  return unlocked([&]() -> std::string { return write(*model); });
 }
 
 /// The grid of the pictures' bytes: the input's if none is given.
@@ -59,12 +55,10 @@ py::tuple to_c(const ModelHandle& self, const std::string& prefix, const ArrayLi
   const Borrowed vectors = borrow(images, DType::kUInt8, "images");
   const std::shared_ptr<const Model> model = self.model;
   const std::optional<Grid> grid = grid_of(picture_grid);
-  exporters::CSource code;
-  {
-    const Unlocked open;
-    code = exporters::c_source(*model, prefix, header_name.empty() ? prefix + ".h" : header_name, vectors.tensor, grid,
+  const exporters::CSource code = unlocked([&] {
+    return exporters::c_source(*model, prefix, header_name.empty() ? prefix + ".h" : header_name, vectors.tensor, grid,
                                accuracy);
-  }
+  });
   return py::make_tuple(py::bytes(code.header), py::bytes(code.source));
 }
 
@@ -185,21 +179,19 @@ void bind_model(py::module_& module) {
 
 py::array run(EngineHandle& self, const ArrayLike& images) {
   const Borrowed given = borrow(images, DType::kUInt8, "images");
-  const Tensor output = [&] {
-    const Unlocked open;
+  const Tensor output = unlocked([&] {
     const OneAtATime::Turn turn(self.turns);
     return self.engine.run(given.tensor).clone();
-  }();
+  });
   return to_array(output);
 }
 
 py::dict run_all(EngineHandle& self, const ArrayLike& images) {
   const Borrowed given = borrow(images, DType::kUInt8, "images");
-  const std::vector<Tensor> values = [&] {
-    const Unlocked open;
+  const std::vector<Tensor> values = unlocked([&] {
     const OneAtATime::Turn turn(self.turns);
     return self.engine.run_all(given.tensor);
-  }();
+  });
   py::dict arrays;
   for (std::size_t i = 0; i < values.size(); ++i)
     arrays[py::str(self.engine.model().tensors[i].name)] = to_array(values[i].clone());

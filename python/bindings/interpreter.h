@@ -32,6 +32,13 @@ class Unlocked {
   PyThreadState* state_;
 };
 
+/// The result of long work, done without the interpreter's lock.
+template <class Work>
+auto unlocked(const Work& work) {
+  const Unlocked open;
+  return work();
+}
+
 /// Takes the interpreter's lock within Unlocked, as py::gil_scoped_acquire does. Code in Python belongs into
 /// call_python().
 class Locked {

@@ -86,7 +86,6 @@ PYBIND11_MODULE(_core, module) {
   python::bind_session(module);
   python::bind_fake_quant(module);
   python::bind_data(module);
-  python::bind_models(module);
   python::bind_integers(module);
   python::bind_quantize(module);
   python::bind_training(module);

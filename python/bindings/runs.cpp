@@ -8,7 +8,6 @@
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/suggest.h"
-#include "python/bindings/dataset_arrays.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/keywords.h"
 #include "training/evaluate/evaluator.h"
