@@ -38,7 +38,7 @@ constexpr const char* kXor =
 constexpr const char* kPrecedence =
     "You divide by 2^(bits - 1), perhaps as 1 << bits - 1: C++ subtracts before it shifts. Write (1 << bits) - 1.";
 
-lab::Case case_for(const Question& q, Grid (*answer)(float, float, int)) {
+lab::Case case_for(const Question& q, decltype(&grid_for) answer) {
   const auto right = right_grid(q.min, q.max, q.bits);
   const Grid got = answer(q.min, q.max, q.bits);
   const float steps = static_cast<float>((1 << q.bits) - 1);
@@ -57,7 +57,7 @@ lab::Case case_for(const Question& q, Grid (*answer)(float, float, int)) {
 
 }  // namespace
 
-void check(lab::Report& report, Grid (*answer)(float min, float max, int bits)) {
+void check(lab::Report& report, decltype(&grid_for) answer) {
   std::vector<lab::Case> cases;
   for (const Question& question : kQuestions) cases.push_back(case_for(question, answer));
   report.judge(

@@ -16,7 +16,7 @@ struct Grid {
 /// The grid for the range [min, max], min <= 0 <= max, min < max, with 2^bits integers. This is what you fill in.
 Grid grid_for(float min, float max, int bits);
 
-void check(lab::Report& report, Grid (*answer)(float min, float max, int bits));
+void check(lab::Report& report, decltype(&grid_for) answer);
 void show(std::ostream& out);
 std::string figure();
 

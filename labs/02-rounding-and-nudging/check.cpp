@@ -58,7 +58,7 @@ double ties_away(const Grid& grid, const Question& q) {
   return grid.scale * (std::clamp(integer, 0.0, std::exp2(q.bits) - 1) - grid.zero_point);
 }
 
-lab::Case case_for(const Question& q, float (*answer)(float, float, int, float)) {
+lab::Case case_for(const Question& q, decltype(&fake_quantize) answer) {
   const Grid grid = grid_for(std::min(q.min, 0.0F), std::max(q.max, 0.0F), q.bits);
   const Grid narrow = grid_for(q.min, q.max, q.bits);
   return {.question = lab::text(q.x) + " in [" + lab::text(q.min) + ", " + lab::text(q.max) + "] at " +
@@ -87,7 +87,7 @@ Grid grid_for(float min, float max, int bits) {
   return {static_cast<float>(width / steps), static_cast<int>(std::lround(-min * steps / width))};
 }
 
-void check(lab::Report& report, float (*answer)(float min, float max, int bits, float x)) {
+void check(lab::Report& report, decltype(&fake_quantize) answer) {
   std::vector<lab::Case> cases;
   for (const Question& question : kQuestions) cases.push_back(case_for(question, answer));
   report.judge(

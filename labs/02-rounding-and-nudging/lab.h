@@ -18,7 +18,7 @@ Grid grid_for(float min, float max, int bits);
 /// The number on the grid for x. [min, max] need not contain 0: it is widened first. This is what you fill in.
 float fake_quantize(float min, float max, int bits, float x);
 
-void check(lab::Report& report, float (*answer)(float min, float max, int bits, float x));
+void check(lab::Report& report, decltype(&fake_quantize) answer);
 void show(std::ostream& out);
 std::string figure();
 

@@ -57,8 +57,7 @@ Weights per_channel(const Weights& weights, std::size_t channels, int bits) {
   return rounded(weights, channels, bits, [channels](std::size_t i) { return i % channels; });
 }
 
-lab::Case case_for(int channels, std::size_t each, int bits,
-                   std::vector<float> (*answer)(const std::vector<float>&, int, int)) {
+lab::Case case_for(int channels, std::size_t each, int bits, decltype(&quantize_weights) answer) {
   const Weights weights = weights_of(channels, each, static_cast<unsigned>(channels) + 7);
   const std::size_t count = static_cast<std::size_t>(channels);
   const auto channel_of = [count](std::size_t i) { return i % count; };
@@ -96,8 +95,7 @@ float fake_quantize(float min, float max, int bits, float x) {
   return quantize::fake_quantize(quantize::grid_of<float>({min, max}, {.bits = bits}), x);
 }
 
-void check(lab::Report& report,
-           std::vector<float> (*answer)(const std::vector<float>& weights, int channels, int bits)) {
+void check(lab::Report& report, decltype(&quantize_weights) answer) {
   report.judge(
       "the weights on their grids",
       {case_for(2, 3, 4, answer), case_for(4, 9, 4, answer), case_for(3, 25, 8, answer), case_for(1, 8, 2, answer)},

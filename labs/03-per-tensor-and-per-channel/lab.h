@@ -15,8 +15,7 @@ float fake_quantize(float min, float max, int bits, float x);
 /// channel goes from its smallest to its largest weight. This is what you fill in.
 std::vector<float> quantize_weights(const std::vector<float>& weights, int channels, int bits);
 
-void check(lab::Report& report,
-           std::vector<float> (*answer)(const std::vector<float>& weights, int channels, int bits));
+void check(lab::Report& report, decltype(&quantize_weights) answer);
 void show(std::ostream& out);
 std::string figure();
 

@@ -70,7 +70,7 @@ const Mistake kMistakes[] = {
     {[](const Grid& grid, float, float d_y) { return std::clamp(d_y, grid.nudged_min, grid.nudged_max); },
      "You cut d_y to the ends of the grid. It passes as it is, or not at all; x decides."}};
 
-lab::Case case_for(float min, float max, int bits, Values (*answer)(const Grid&, const Values&, const Values&)) {
+lab::Case case_for(float min, float max, int bits, decltype(&straight_through) answer) {
   const quantize::Affine<float> right = right_grid(min, max, bits);
   const Grid grid = grid_for(min, max, bits);
   const float low = grid.nudged_min, high = grid.nudged_max;
@@ -121,7 +121,7 @@ float fake_quantize(const Grid& grid, float x) {
   return grid.scale * (std::floor(inside / grid.scale + zero_point + 0.5F) - zero_point);
 }
 
-void check(lab::Report& report, Values (*answer)(const Grid& grid, const Values& x, const Values& d_y)) {
+void check(lab::Report& report, decltype(&straight_through) answer) {
   report.judge("d_x", {case_for(-1, 2, 3, answer), case_for(-1, 1, 8, answer), case_for(0, 6, 4, answer)},
                lab::hints_of(kMistakes));
 }

@@ -24,8 +24,7 @@ float fake_quantize(const Grid& grid, float x);
 /// y = fake_quantize(grid, x); all are as long as x. This is what you fill in.
 std::vector<float> straight_through(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y);
 
-void check(lab::Report& report,
-           std::vector<float> (*answer)(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y));
+void check(lab::Report& report, decltype(&straight_through) answer);
 void show(std::ostream& out);
 std::string figure();
 

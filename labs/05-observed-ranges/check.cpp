@@ -93,7 +93,7 @@ const Mistake kMistakes[] = {
     {[](const Question& q) { return moved(q, 1 - std::pow(q.decay, q.step)); }, right_delay,
      "Your weight grows with the steps. It is (1 - decay) / (1 - decay^step): 1 in the first step, then less and less."}};
 
-lab::Case case_for(const Question& q, Step (*answer)(Range, Range, int, double, int)) {
+lab::Case case_for(const Question& q, decltype(&training_step) answer) {
   lab::Case result = {.question = "step " + lab::text(q.step) + ", decay " + lab::text(q.decay) + ", delay " +
                                   lab::text(q.delay) + ", stored [" + lab::text(q.stored.min) + ", " +
                                   lab::text(q.stored.max) + "], batch [" + lab::text(q.batch.min) + ", " +
@@ -129,7 +129,7 @@ std::vector<Track> track(int steps) {
 
 }  // namespace
 
-void check(lab::Report& report, Step (*answer)(Range stored, Range batch, int step, double decay, int delay)) {
+void check(lab::Report& report, decltype(&training_step) answer) {
   std::vector<lab::Case> cases;
   for (const Question& question : kQuestions) cases.push_back(case_for(question, answer));
   report.judge("min, max and whether it quantizes", cases, lab::hints_of(kMistakes));

@@ -25,7 +25,7 @@ struct Step {
 /// `decay`, and the first `delay` steps do not quantize. This is what you fill in.
 Step training_step(Range stored, Range batch, int step, double decay, int delay);
 
-void check(lab::Report& report, Step (*answer)(Range stored, Range batch, int step, double decay, int delay));
+void check(lab::Report& report, decltype(&training_step) answer);
 void show(std::ostream& out);
 std::string figure();
 

@@ -234,7 +234,7 @@ float fake_quantize(const Grid& grid, float x) {
   return grid.scale * (std::floor((inside - grid.min) / grid.scale + 0.5F) - zero_point);
 }
 
-void check(lab::Report& report, Ends (*answer)(const Grid& grid, const Values& x, const Values& d_y)) {
+void check(lab::Report& report, decltype(&range_gradient) answer) {
   std::vector<std::string> hints = lab::hints_of(kMistakes);
   hints.insert(hints.end(), {kMean, kLast});
   report.judge("d_min and d_max",

@@ -30,8 +30,7 @@ struct Ends {
 /// to y; as long as x. This is what you fill in.
 Ends range_gradient(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y);
 
-void check(lab::Report& report,
-           Ends (*answer)(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y));
+void check(lab::Report& report, decltype(&range_gradient) answer);
 void show(std::ostream& out);
 std::string figure();
 

@@ -161,7 +161,7 @@ Integers right_outputs(const Dense& layer, const Integers& x) {
 
 /// `right` for one call of the function, or the same windows one after another.
 lab::Case case_for(const std::string& question, const Dense& layer, const std::vector<Integers>& inputs,
-                   lab::Numbers right, Integers (*answer)(const Dense&, const Integers&)) {
+                   lab::Numbers right, decltype(&integer_dense) answer) {
   lab::Case result = {.question = question, .right = std::move(right), .got = {}, .mistaken = {}};
   result.mistaken.resize(std::size(kMistakes));
   for (const Integers& x : inputs) {
@@ -261,7 +261,7 @@ Multiplier multiplier_for(double real) {
   return {multiplier.mantissa, multiplier.shift};
 }
 
-void check(lab::Report& report, Integers (*answer)(const Dense& layer, const Integers& x)) {
+void check(lab::Report& report, decltype(&integer_dense) answer) {
   std::vector<lab::Case> cases;
   const auto add = [&](const std::string& question, const Dense& layer, const Integers& x) {
     cases.push_back(case_for(question, layer, {x}, lab::numbers(right_outputs(layer, x)), answer));

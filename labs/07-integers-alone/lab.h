@@ -39,8 +39,7 @@ struct Dense {
 /// the integers of the bias and the multiplier, but not between x and y. This is what you fill in.
 std::vector<std::uint8_t> integer_dense(const Dense& layer, const std::vector<std::uint8_t>& x);
 
-void check(lab::Report& report,
-           std::vector<std::uint8_t> (*answer)(const Dense& layer, const std::vector<std::uint8_t>& x));
+void check(lab::Report& report, decltype(&integer_dense) answer);
 void show(std::ostream& out);
 std::string figure();
 

@@ -117,8 +117,7 @@ const Mistake kMistakes[] = {
      "You scale by input, or by blocks, instead of by output channel. The channel is the last axis: weight i belongs to channel i % channels."},
     {{.scales_weights = false}, "You leave the weights as they are. Each is multiplied by the factor of its channel."}};
 
-lab::Case case_for(const std::string& question, const Example& e, const Values& x,
-                   Layer (*answer)(const Layer&, const BatchNorm&)) {
+lab::Case case_for(const std::string& question, const Example& e, const Values& x, decltype(&fold) answer) {
   const Layer got = answer(e.layer, e.norm);
   const bool has_size = got.weights.size() == e.layer.weights.size() && got.bias.size() == e.layer.bias.size();
   lab::Case result = {.question = question,
@@ -134,8 +133,7 @@ lab::Case case_for(const std::string& question, const Example& e, const Values& 
   return result;
 }
 
-lab::Case random_case(std::size_t channels, std::size_t inputs, unsigned seed,
-                      Layer (*answer)(const Layer&, const BatchNorm&)) {
+lab::Case random_case(std::size_t channels, std::size_t inputs, unsigned seed, decltype(&fold) answer) {
   return case_for(
       "inputs " + lab::text(static_cast<double>(inputs)) + ", channels " + lab::text(static_cast<double>(channels)),
       example(channels, inputs, seed), values(inputs, seed + 6, 0, 1), answer);
@@ -151,7 +149,7 @@ double rounded(double weight) {
 
 }  // namespace
 
-void check(lab::Report& report, Layer (*answer)(const Layer& layer, const BatchNorm& norm)) {
+void check(lab::Report& report, decltype(&fold) answer) {
   report.judge("the outputs of the folded layer",
                {case_for("the page's layer at x = 1", kSmall, {1}, answer), random_case(1, 3, 51, answer),
                 random_case(4, 2, 61, answer), random_case(3, 10, 71, answer)},

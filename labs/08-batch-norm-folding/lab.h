@@ -22,7 +22,7 @@ struct Layer {
 /// The layer that alone does what `layer` and then `norm` do. This is what you fill in.
 Layer fold(const Layer& layer, const BatchNorm& norm);
 
-void check(lab::Report& report, Layer (*answer)(const Layer& layer, const BatchNorm& norm));
+void check(lab::Report& report, decltype(&fold) answer);
 void show(std::ostream& out);
 std::string figure();
 

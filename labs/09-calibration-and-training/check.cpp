@@ -156,8 +156,7 @@ const Mistake kMistakes[] = {
     {[](const Question& q) { return gradient_at(q.batch, q.used()); },
      "You return the gradient. What is asked for is the new weights: w - rate * gradient."}};
 
-lab::Case case_for(const std::string& question, const Question& q,
-                   Values (*answer)(const Values&, const Grid&, const Batch&, double)) {
+lab::Case case_for(const std::string& question, const Question& q, decltype(&train_step) answer) {
   lab::Case result = {.question = question + " at " + lab::text(q.grid.bits) + " bits, rate " + lab::text(q.rate),
                       .right = right_step(q.weights, q.grid, q.batch, q.rate),
                       .got = answer(q.weights, q.grid, q.batch, q.rate),
@@ -166,8 +165,7 @@ lab::Case case_for(const std::string& question, const Question& q,
   return result;
 }
 
-lab::Case random_case(std::size_t inputs, const Grid& grid, double rate, unsigned seed,
-                      Values (*answer)(const Values&, const Grid&, const Batch&, double)) {
+lab::Case random_case(std::size_t inputs, const Grid& grid, double rate, unsigned seed, decltype(&train_step) answer) {
   const Question q = {neuron_of(inputs, seed + 2), grid, batch_of(5, neuron_of(inputs, seed), seed + 1), rate};
   return case_for(lab::text(static_cast<double>(inputs)) + " weights, 5 examples", q, answer);
 }
@@ -252,8 +250,7 @@ double loss_of_zero() {
 double fake_quantize(const Grid& grid, double w) { return quantize::fake_quantize(affine(grid), w); }
 bool gradient_passes(const Grid& grid, double w) { return quantize::gradient_passes(affine(grid), w); }
 
-void check(lab::Report& report,
-           Values (*answer)(const Values& weights, const Grid& grid, const Batch& batch, double rate)) {
+void check(lab::Report& report, decltype(&train_step) answer) {
   report.judge("the new weights",
                {case_for("the page's two weights", kSmall, answer), random_case(2, {2, 0.4}, 0.1, 101, answer),
                 random_case(8, {4, 0.5}, 0.05, 111, answer), random_case(6, {2, 0.3}, 0.2, 131, answer)},

@@ -31,8 +31,7 @@ struct Batch {
 /// you fill in.
 Values train_step(const Values& weights, const Grid& grid, const Batch& batch, double rate);
 
-void check(lab::Report& report,
-           Values (*answer)(const Values& weights, const Grid& grid, const Batch& batch, double rate));
+void check(lab::Report& report, decltype(&train_step) answer);
 void show(std::ostream& out);
 std::string figure();
 

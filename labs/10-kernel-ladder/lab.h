@@ -13,8 +13,7 @@ namespace lab10 {
 /// grid is grids[i % channels]; n may be any number, and y may be x. This is what you fill in.
 void round_tensor(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids, std::int64_t channels);
 
-void check(lab::Report& report, void (*answer)(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids,
-                                               std::int64_t channels));
+void check(lab::Report& report, decltype(&round_tensor) answer);
 void show(std::ostream& out);
 std::string figure();
 

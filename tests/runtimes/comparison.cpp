@@ -1,12 +1,16 @@
 #include "tests/runtimes/comparison.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
+#include "core/tensors/argmax.h"
 #include "core/text/error.h"
 #include "formats/onnx/onnx.pb.h"
 #include "integer/reference/engine.h"
-#include "tests/exporters/tflite/tflite_models.h"
+#include "tests/integer/random_model.h"
 
 namespace miniqat::testing {
 namespace {
@@ -44,6 +48,27 @@ void add(const Model& model, const Tensor& images, const std::string& outputs, c
 }
 
 }  // namespace
+
+void RuntimeAgreement::add(const Tensor& expected, std::span<const int> found) {
+  const auto integers = expected.values<std::uint8_t>();
+  if (found.size() != integers.size()) fail(found.size(), " outputs, not ", integers.size());
+  outputs += expected.elements();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    equal += found[i] == integers[i];
+    largest = std::max(largest, std::abs(found[i] - integers[i]));
+  }
+  const std::int64_t n = expected.shape()[0];
+  const std::size_t classes = found.size() / n;
+  examples += n;
+  for (std::size_t first = 0; first < found.size(); first += classes)
+    same_class += argmax(found.subspan(first, classes)) == argmax(integers.subspan(first, classes));
+}
+
+void print(const std::string& what, const RuntimeAgreement& agreement) {
+  std::printf("  %-30s %8ld outputs, %8.4f%% equal, at most %d apart; same class in %ld of %ld\n", what.c_str(),
+              static_cast<long>(agreement.outputs), 100 * agreement.share(), agreement.largest,
+              static_cast<long>(agreement.same_class), static_cast<long>(agreement.examples));
+}
 
 void LiteRtComparison::add(const std::string& kind, const Model& model, const exporters::TfliteOptions& options) {
   Random random(cases_.size());

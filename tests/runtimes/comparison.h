@@ -1,19 +1,41 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/tensors/tensor.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
 #include "integer/model.h"
 #include "tests/integer/random_model.h"
-#include "tests/runtimes/agreement.h"
 #include "tests/runtimes/judge.h"
 
 namespace miniqat::testing {
+
+/// How near a runtime's outputs are to the reference engine's, over any number of models and examples.
+struct RuntimeAgreement {
+  std::int64_t outputs = 0;
+  std::int64_t equal = 0;
+  /// The largest difference, in steps.
+  int largest = 0;
+  std::int64_t examples = 0;
+  /// Examples whose first largest output is in the same place.
+  std::int64_t same_class = 0;
+
+  double share() const { return static_cast<double>(equal) / static_cast<double>(outputs); }
+  double same_class_share() const { return static_cast<double>(same_class) / static_cast<double>(examples); }
+  /// Counts a model's outputs: expected [n, ...] uint8, and as many integers found. Throws Error when these are not as
+  /// many.
+  void add(const Tensor& expected, std::span<const int> found);
+};
+
+/// A line for people who read the test's output.
+void print(const std::string& what, const RuntimeAgreement& agreement);
 
 /// Collects models of several kinds and what the reference makes of them, then runs all at once in LiteRT.
 class LiteRtComparison {

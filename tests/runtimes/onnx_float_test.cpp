@@ -59,13 +59,15 @@ TEST(OnnxFloatRuntime, ComputesWhatTheNetworkComputes) {
 TEST(OnnxFloatRuntime, ComputesWhatRandomNetworksCompute) {
   MINIQAT_NEED_RUNTIMES();
   expect_same(testing::random_float_networks(20));
-  expect_same(testing::random_float_chains(static_cast<int>(testing::fewer(200))));
+  expect_same(testing::random_float_chains(static_cast<int>(testing::fewer(200, 3))));
 }
 
 /// What an optimization needs may depend on the versions of operators.
 TEST(OnnxFloatRuntime, ComputesTheSameInEveryOpset) {
   MINIQAT_NEED_RUNTIMES();
+  testing::OneIn chosen(2);
   for (std::int64_t opset = 14; opset <= kNewestOpset; ++opset) {
+    if (!chosen() && opset < kNewestOpset) continue;
     SCOPED_TRACE(concat("opset ", opset));
     expect_same(testing::single_ops(), opset);
   }

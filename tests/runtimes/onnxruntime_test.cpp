@@ -7,6 +7,7 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "exporters/onnx/onnx.h"
+#include "tests/fewer_cases.h"
 #include "tests/runtimes/comparison.h"
 
 namespace miniqat::exporters::onnxruntime_test {
@@ -69,7 +70,7 @@ TEST(OnnxRuntime, GivesTheReferencesIntegersForEveryKind) {
   for (const Kind& kind : kKinds)
     for (const int bits : {8, 2})
       groups.push_back({some_models(
-          6, kind.build, {.fewest_weight_bits = bits, .fewest_activation_bits = bits, .full_range_weights = true})});
+          static_cast<int>(testing::fewer(6, 2)), kind.build, {.fewest_weight_bits = bits, .fewest_activation_bits = bits, .full_range_weights = true})});
   const std::vector<OnnxComparison> results = compare_in_onnx_runtime(groups, 6);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Kind& kind = kKinds[i / 2];
@@ -125,7 +126,7 @@ TEST(OnnxRuntime, AgreesOnWholeNetworks) {
   for (const bool plain : {true, false})
     for (const int bits : {8, 2}) {
       OnnxGroup& group = groups.emplace_back();
-      for (std::uint64_t seed = 1; seed <= 10; ++seed)
+      for (std::uint64_t seed = 1; seed <= testing::fewer(10, 2); ++seed)
         group.models.push_back(testing::random_network(
             seed, {.fewest_weight_bits = bits, .fewest_activation_bits = bits, .plain_windows = plain}));
     }

@@ -190,11 +190,8 @@ class TrainedLenet : public TrainedNetworks {
   }
 
   void train_on_mnist(const Arguments& more) const {
-    Arguments line = {"--model",      "lenet",
-                      "--dataset",    "mnist",
-                      "--data-dir",   mnist_folder().string(),
-                      "--batch-size", "32",
-                      "--quant-delay", steps_of(40)};
+    Arguments line = {"--model",      "lenet", "--dataset",     "mnist",     "--data-dir", mnist_folder().string(),
+                      "--batch-size", "32",    "--quant-delay", steps_of(40)};
     line.insert(line.end(), more.begin(), more.end());
     train(80, line);
   }

@@ -11,6 +11,7 @@
 #include "exporters/c/source.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/c/c_project.h"
+#include "tests/fewer_cases.h"
 #include "tests/integer/random_model.h"
 
 namespace miniqat::exporters::emulated_test {
@@ -225,7 +226,8 @@ TEST_P(Emulated, MemoryIsAsStated) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, Emulated, ::testing::Range<std::size_t>(0, kTargets.size()),
+INSTANTIATE_TEST_SUITE_P(Targets, Emulated,
+                         ::testing::Range<std::size_t>(0, testing::tries_all_cases() ? kTargets.size() : 1),
                          [](const auto& info) { return std::string(info.param == 0 ? "CortexM4" : "Rv32imac"); });
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(Browser, ComputesTheIntegersOfTheReferenceAndLoadsNothing) {
   MINIQAT_NEED_BROWSER();
   Random random(8);
   const HtmlPage page = two_models(random);
-  const Tensor pictures = testing::random_images(random, page.models[0].model, testing::fewer(1000));
+  const Tensor pictures = testing::random_images(random, page.models[0].model, testing::fewer(1000, 5));
   const testing::Visit seen = testing::visit(page_with_judge(page, pictures));
   ASSERT_EQ(seen.status, 0) << seen.console;
   EXPECT_EQ(seen.console, "");

@@ -10,7 +10,7 @@
 
 #include "exporters/tflite/tflite_generated.h"
 #include "tests/errors.h"
-#include "tests/exporters/tflite/tflite_models.h"
+#include "tests/integer/random_model.h"
 
 namespace miniqat::exporters::tflite_test {
 namespace {
