@@ -8,7 +8,7 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::cli::broken_files_test {

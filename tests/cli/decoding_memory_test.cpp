@@ -7,7 +7,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/variable.h"
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 
 namespace miniqat::testing::decoding_memory_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/cli/program.h"
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing::decoding_stop_test {

@@ -11,7 +11,6 @@
 #include "datasets/dataset.h"
 #include "tests/cli/program.h"
 #include "tests/datasets/dataset_files.h"
-#include "tests/datasets/picture_files.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::own_files_test {

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "tests/cli/tiny_task.h"
-#include "tests/datasets/gzip_bytes.h"
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 
 namespace miniqat::testing::picture_size_test {
 namespace {

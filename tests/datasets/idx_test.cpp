@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/text/error.h"
-#include "tests/datasets/gzip_bytes.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/datasets/mnist.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"

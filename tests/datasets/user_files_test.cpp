@@ -13,7 +13,6 @@
 #include "datasets/decoding.h"
 #include "datasets/pictures/read_pictures.h"
 #include "tests/datasets/dataset_files.h"
-#include "tests/datasets/picture_files.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 #include "tests/thread_counts.h"

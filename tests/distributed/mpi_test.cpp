@@ -9,7 +9,7 @@
 #include "distributed/launch.h"
 #include "tests/cli/program.h"
 #include "tests/distributed/mpirun.h"
-#include "tests/distributed/sum_check.h"
+#include "tests/distributed/thread_ranks.h"
 
 namespace miniqat::distributed::mpi_test {
 namespace {

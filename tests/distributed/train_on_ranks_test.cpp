@@ -6,7 +6,7 @@
 #include "core/files/safetensors.h"
 #include "core/text/error.h"
 #include "tests/cli/run_files.h"
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/distributed/ranks_task.h"
 #include "tests/fewer_cases.h"
 

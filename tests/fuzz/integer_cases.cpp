@@ -1,7 +1,6 @@
-#include "tests/fuzz/integer_cases.h"
-
 #include "core/tensors/random.h"
 #include "quantize/convert/convert.h"
+#include "tests/fuzz/cases.h"
 #include "tests/integer/random_model.h"
 #include "tests/quantize/convert/integer_check.h"
 #include "tests/quantize/fold/folding_ways.h"

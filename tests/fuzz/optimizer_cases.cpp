@@ -1,5 +1,3 @@
-#include "tests/fuzz/optimizer_cases.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "optim/adam.h"
 #include "optim/log_adam.h"
 #include "optim/sgd.h"
+#include "tests/fuzz/cases.h"
 
 namespace miniqat::fuzz {
 namespace {

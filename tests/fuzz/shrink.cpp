@@ -1,5 +1,3 @@
-#include "tests/fuzz/shrink.h"
-
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -13,6 +11,7 @@
 #include "core/text/json.h"
 #include "core/threads/parallel.h"
 #include "layers/layers.h"
+#include "tests/fuzz/stages.h"
 
 namespace miniqat::fuzz {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "core/engine/session.h"
 #include "integer/reference/engine.h"
+#include "tests/fuzz/cases.h"
 #include "tests/fuzz/integer_case.h"
-#include "tests/fuzz/integer_cases.h"
 
 namespace miniqat::fuzz {
 namespace {

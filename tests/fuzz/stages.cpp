@@ -9,9 +9,6 @@
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "tests/fuzz/cases.h"
-#include "tests/fuzz/integer_cases.h"
-#include "tests/fuzz/optimizer_cases.h"
-#include "tests/fuzz/shrink.h"
 #include "tests/runtimes/judge.h"
 
 namespace miniqat::fuzz {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/fuzz/arguments.h"
+#include "tests/fuzz/cases.h"
 #include "tests/fuzz/graph_case.h"
 
 namespace miniqat::fuzz {
@@ -27,5 +27,12 @@ std::string replay(const std::string& path);
 
 /// What of a stage cannot be done on this machine, for its summary; "" when everything can.
 std::string left_out(const std::string& stage);
+
+/// Whether a case shows the fault. Cases that cannot be run show none.
+using Fails = std::function<bool(const GraphCase&)>;
+
+/// A smaller case that fails, too: around `finding`'s nodes if that will do, of fewer nodes, threads and runs, smaller
+/// extents and plainer attributes. Greedy, for at most `seconds`.
+GraphCase shrink(const GraphCase& test, const Finding& finding, const Fails& fails, double seconds);
 
 }  // namespace miniqat::fuzz

@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
+#include "core/engine/gradient_tree.h"
 #include "core/engine/profile.h"
 #include "core/engine/session.h"
+#include "core/engine/shard_exchange.h"
 #include "core/engine/sweep.h"
 #include "core/tensors/random.h"
 #include "layers/layers.h"
@@ -205,5 +208,131 @@ TEST(ShardedStepsTest, TheProfileTimesTheCallingThread) {
   EXPECT_EQ(conv->calls, 2 * 2 * 2);
 }
 
+/// Plain loops over the levels.
+float tree_sum(std::vector<float> values) {
+  for (; values.size() > 1; values.resize(values.size() / 2))
+    for (std::size_t i = 0; i < values.size() / 2; ++i) values[i] = values[2 * i] + values[2 * i + 1];
+  return values.front();
+}
+
+/// Any order of the slices gives the same bits. A gradient whose memory does not stay may be overwritten at once.
+TEST(GradientTreeTest, TheOrderDoesNotMatter) {
+  Random random(1);
+  for (const int leaves : {1, 2, 4, 8, 16}) {
+    GradientTree tree(leaves, 2);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<float> values(static_cast<std::size_t>(leaves));
+      for (float& value : values) value = random.normal() * static_cast<float>(1 << random.below(20));
+      std::vector<int> order(values.size());
+      std::iota(order.begin(), order.end(), 0);
+      for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
+      tree.begin();
+      for (const int leaf : order) {
+        Tensor gradient = Tensor::from<float>({1}, {values[static_cast<std::size_t>(leaf)]});
+        const bool stays = random.below(2) == 0;
+        auto halves = tree.add(1, leaf, gradient, stays);
+        if (!stays && leaves > 1) *gradient.data<float>() = 1e30f;
+        ASSERT_EQ(halves.has_value(), leaf == order.back());
+        if (!halves) continue;
+        EXPECT_EQ(halves->right.defined(), leaves > 1);
+        if (leaves > 1) add_to(halves->left, halves->right);
+        EXPECT_EQ(*halves->left.data<float>(), tree_sum(values)) << leaves;
+      }
+    }
+  }
+}
+
+struct Normalised {
+  Graph graph;
+  Output vector(const std::string& name, double value) {
+    return variable(graph, name, {2}, Initializer::constant(value), false);
+  }
+  Output y = layers::batch_norm(graph, "bn", placeholder(graph, "x", {4, 2}), vector("gamma", 1), vector("beta", 0),
+                                vector("mean", 0), vector("variance", 1));
+};
+
+Tensor pair(float first, float second) { return Tensor::from<float>({2}, std::vector{first, second}); }
+
+TEST(Variances, ANegativeOneIsRefusedAndNothingChanges) {
+  Normalised net;
+  Session session(net.graph);
+  const std::vector<std::string> parts = {"\"variance\"", "-0.5", "[BatchNorm \"bn\"]", "cannot be negative"};
+  EXPECT_TRUE(mentions(error_of([&] { session.set_variable("variance", pair(1, -0.5f)); }), parts));
+  for (const Session::Restore mode :
+       {Session::Restore::kExact, Session::Restore::kVariables, Session::Restore::kByName}) {
+    Safetensors content = session.checkpoint();
+    content.tensors["variance"] = pair(2, -0.5f);
+    content.tensors["mean"] = pair(3, 3);
+    EXPECT_TRUE(mentions(error_of([&] { session.restore(content, mode, "file"); }), parts));
+    EXPECT_TRUE(mentions(error_of([&] { session.restore(content, mode, "file"); }), {"file: variable"}));
+    EXPECT_EQ(session.variable("variance").data<float>()[0], 1);
+    EXPECT_EQ(session.variable("mean").data<float>()[0], 0);
+  }
+}
+
+TEST(Variances, ZeroAndOtherVariablesAreFree) {
+  Normalised net;
+  Session session(net.graph);
+  session.set_variable("variance", pair(0, 3));
+  session.set_variable("variance", pair(-1e-12f, 3));
+  session.set_variable("mean", pair(-4, -5));
+  EXPECT_EQ(session.variable("mean").data<float>()[1], -5);
+}
+
+using Kind = ShardStatistic::Kind;
+
+TEST(ShardExchangeTest, ASubtreeIsAnAlignedPowerOfTwo) {
+  require_subtree({.total = 8, .first = 4, .count = 4});
+  require_subtree({.total = 8, .first = 7, .count = 1});
+  EXPECT_TRUE(mentions(error_of([] { require_subtree({.total = 6, .first = 0, .count = 2}); }), {"power of two", "6"}));
+  EXPECT_TRUE(mentions(error_of([] { require_subtree({.total = 8, .first = 0, .count = 3}); }), {"8 shards", "3"}));
+  EXPECT_TRUE(mentions(error_of([] { require_subtree({.total = 8, .first = 2, .count = 4}); }), {"multiple of 4"}));
+  EXPECT_TRUE(mentions(error_of([] { require_subtree({.total = 8, .first = 8, .count = 2}); }), {"is 8"}));
+}
+
+TEST(ShardExchangeTest, RangesEncloseAndKeepANan) {
+  ShardStatistic range{.kind = Kind::kRange, .a = -1, .b = 2};
+  combine(range, {.kind = Kind::kRange, .a = -0.5, .b = 9});
+  EXPECT_EQ(range.a, -1);
+  EXPECT_EQ(range.b, 9);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  ShardStatistic left = range;
+  combine(left, {.kind = Kind::kRange, .a = nan, .b = nan});
+  EXPECT_TRUE(std::isnan(left.a) && std::isnan(left.b));
+  combine(left, range);
+  EXPECT_TRUE(std::isnan(left.a) && std::isnan(left.b));
+}
+
+/// Moments of numbers far from 0, where the plain sum of squares would lose everything.
+TEST(ShardExchangeTest, MomentsOfPartsAreThoseOfTheWhole) {
+  Random random(3);
+  std::vector<double> numbers(24);
+  for (double& number : numbers) number = 1e8 + random.uniform();
+  const auto moments = [&](std::size_t first, std::size_t last) {
+    const auto n = static_cast<double>(last - first);
+    double mean = 0, squares = 0;
+    for (std::size_t i = first; i < last; ++i) mean += (numbers[i] - 1e8) / n;
+    for (std::size_t i = first; i < last; ++i) squares += (numbers[i] - 1e8 - mean) * (numbers[i] - 1e8 - mean);
+    return ShardStatistic{.kind = Kind::kMoments, .count = n, .a = mean + 1e8, .b = squares};
+  };
+  ShardStatistic left = moments(0, 5), right = moments(5, 24);
+  combine(left, right);
+  const ShardStatistic whole = moments(0, 24);
+  EXPECT_EQ(left.count, 24);
+  EXPECT_NEAR(left.a - 1e8, whole.a - 1e8, 1e-7);
+  EXPECT_NEAR(left.b, whole.b, 1e-6);
+}
+
+/// The sum in the written order of brackets, to the bit, and none of the other orders' bits.
+TEST(ShardExchangeTest, AddsInTheTree) {
+  const float big = 1 << 24;
+  float a = big, b = 1, c = 1, d = 1, e = 1, f = 1, g = -big, h = 1;
+  const float tree = ((a + b) + (c + d)) + ((e + f) + (g + h)), in_a_row = ((((((a + b) + c) + d) + e) + f) + g) + h;
+  ASSERT_NE(tree, in_a_row);
+  add_in_tree(std::vector<float*>{&a, &b, &c, &d, &e, &f, &g, &h}, 1);
+  EXPECT_EQ(a, tree);
+}
+
 }  // namespace
+
 }  // namespace miniqat::sharded_steps_test

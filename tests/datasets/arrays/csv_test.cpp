@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "tests/datasets/gzip_bytes.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 

@@ -17,7 +17,7 @@
 #include "core/files/files.h"
 #include "datasets/decoding.h"
 #include "datasets/pictures/read_pictures.h"
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 

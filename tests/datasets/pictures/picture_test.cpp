@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "core/text/error.h"
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/errors.h"
 
 namespace miniqat::datasets::picture_test {

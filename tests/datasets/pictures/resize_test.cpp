@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 
 namespace miniqat::datasets::resize_test {
 namespace {

@@ -1,6 +1,6 @@
 #include "datasets/gzip.h"
 
-#include "tests/datasets/gzip_bytes.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/fuzz/readers/reader.h"
 
 namespace miniqat::fuzz::gzip_reader {
