@@ -209,6 +209,17 @@ std::int64_t onnx_axis(int rank, std::int64_t axis) {
   return axis == 3 ? 1 : axis + 1;
 }
 
+std::vector<std::int64_t> onnx_pads(const std::vector<std::array<std::int64_t, 2>>& paddings) {
+  const auto rank = static_cast<int>(paddings.size());
+  std::vector<std::int64_t> pads(2 * paddings.size());
+  for (int axis = 0; axis < rank; ++axis) {
+    const auto place = static_cast<std::size_t>(onnx_axis(rank, axis));
+    pads[place] = paddings[static_cast<std::size_t>(axis)][0];
+    pads[paddings.size() + place] = paddings[static_cast<std::size_t>(axis)][1];
+  }
+  return pads;
+}
+
 std::int64_t unread(const WindowAxis& axis) { return axis.input - 1 - axis.source(axis.output - 1, axis.window - 1); }
 
 std::vector<OnnxAttribute> window_attributes(const Window2d& window) {

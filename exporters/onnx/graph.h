@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -60,9 +61,17 @@ class OnnxGraph {
     return constant(wish, type, {}, bytes_of(std::span<const T>(&value, 1)));
   }
 
+  std::string integers(const std::string& wish, const std::vector<std::int64_t>& values) {
+    return list<std::int64_t>(wish, pb::INT64, values);
+  }
+
   /// A node with one output, which is called `wish` if possible. Returns the output's name.
   std::string node(const std::string& type, const std::vector<std::string>& inputs, const std::string& wish,
                    const std::vector<OnnxAttribute>& attributes = {});
+
+  std::string transpose(const std::string& x, const std::string& wish, const std::vector<std::int64_t>& axes) {
+    return node("Transpose", {x}, wish, {{"perm", axes}});
+  }
 
   /// Remarks in the file: any, the grid on which a tensor's integers stand ("input_scale", "input_zero_point"), and the
   /// names of classes, if there are some.
@@ -90,6 +99,9 @@ inline const std::vector<std::int64_t> kToChannelsLast = {0, 2, 3, 1};
 
 /// The place in ONNX's tensor of axis `axis` of ours, of `rank` axes with the batch.
 std::int64_t onnx_axis(int rank, std::int64_t axis);
+
+/// What is put before each axis in ONNX's order, and then behind each, for ours with the batch.
+std::vector<std::int64_t> onnx_pads(const std::vector<std::array<std::int64_t, 2>>& paddings);
 
 /// The rows, or columns, behind those that the last window sees; negative: how far it reaches over the image.
 std::int64_t unread(const WindowAxis& axis);

@@ -66,7 +66,7 @@ class Translator {
   void add_input() {
     const TensorInfo& info = model_.tensor(model_.input);
     std::string images = graph_.input(info.name, pb::UINT8, info.shape.extents());
-    if (is_image(info.shape)) images = transpose(images, info.name + "/channels_first", kToChannelsFirst);
+    if (is_image(info.shape)) images = graph_.transpose(images, info.name + "/channels_first", kToChannelsFirst);
     tensors_[model_.input] = images;
     graph_.grid("input", info.grid);
   }
@@ -74,15 +74,11 @@ class Translator {
   void add_output() {
     const TensorInfo& info = model_.tensor(model_.output);
     std::string integers = tensors_[model_.output];
-    if (is_image(info.shape)) integers = transpose(integers, info.name + "/channels_last", kToChannelsLast);
+    if (is_image(info.shape)) integers = graph_.transpose(integers, info.name + "/channels_last", kToChannelsLast);
     const std::string logits = dequantize(integers, model_.output, "logits");
     graph_.output(logits, pb::FLOAT, info.shape.extents());
     graph_.grid("output", info.grid);
     graph_.class_names(model_.class_names);
-  }
-
-  std::string transpose(const std::string& x, const std::string& wish, const std::vector<std::int64_t>& permutation) {
-    return graph_.node("Transpose", {x}, wish, {{"perm", permutation}});
   }
 
   const Parameters& parameters(int tensor) {
@@ -253,33 +249,28 @@ class Translator {
     // 0 keeps the extent that is there: the batch's size.
     std::vector<std::int64_t> extents = {0};
     extents.insert(extents.end(), example.extents().begin(), example.extents().end());
-    return graph_.node("Reshape", {x, graph_.list<std::int64_t>(wish + "/shape", pb::INT64, extents)}, wish);
+    return graph_.node("Reshape", {x, graph_.integers(wish + "/shape", extents)}, wish);
   }
   /// An image's integers lie in another order in ONNX.
   void translate(const Operation& operation, const Reshape&) {
     const TensorInfo& to = model_.output_of(operation);
     std::string x = tensors_[operation.inputs[0]];
     if (is_image(model_.input_of(operation).shape))
-      x = transpose(x, operation.name + "/channels_last", kToChannelsLast);
+      x = graph_.transpose(x, operation.name + "/channels_last", kToChannelsLast);
     x = reshape(x, is_image(to.shape) ? operation.name : to.name, to.shape);
-    if (is_image(to.shape)) x = transpose(x, to.name, kToChannelsFirst);
+    if (is_image(to.shape)) x = graph_.transpose(x, to.name, kToChannelsFirst);
     tensors_[operation.output] = x;
   }
 
   void translate(const Operation& operation, const Pad& pad) {
     const TensorInfo& to = model_.output_of(operation);
-    const auto axes = static_cast<std::size_t>(to.shape.rank()) + 1;
-    std::vector<std::int64_t> extents(2 * axes);
-    for (std::size_t axis = 0; axis < pad.paddings.size(); ++axis) {
-      const auto place = static_cast<std::size_t>(axis_of_example(to.shape, static_cast<int>(axis)));
-      extents[place] = pad.paddings[axis][0];
-      extents[axes + place] = pad.paddings[axis][1];
-    }
-    tensors_[operation.output] = graph_.node(
-        "Pad",
-        {tensors_[operation.inputs[0]], graph_.list<std::int64_t>(operation.name + "/paddings", pb::INT64, extents),
-         parameters(operation.output).zero_point},
-        to.name);
+    std::vector<std::array<std::int64_t, 2>> paddings = {{0, 0}};
+    paddings.insert(paddings.end(), pad.paddings.begin(), pad.paddings.end());
+    tensors_[operation.output] =
+        graph_.node("Pad",
+                    {tensors_[operation.inputs[0]], graph_.integers(operation.name + "/paddings", onnx_pads(paddings)),
+                     parameters(operation.output).zero_point},
+                    to.name);
   }
 
   void translate(const Operation& operation, const Slice& slice) {
@@ -290,7 +281,7 @@ class Translator {
       ends.push_back(slice.starts[axis] + (to.shape[axis] - 1) * slice.steps[axis] + 1);
     }
     const auto list = [&](const char* what, const std::vector<std::int64_t>& values) {
-      return graph_.list<std::int64_t>(operation.name + what, pb::INT64, values);
+      return graph_.integers(operation.name + what, values);
     };
     tensors_[operation.output] = graph_.node("Slice",
                                              {tensors_[operation.inputs[0]], list("/starts", slice.starts),

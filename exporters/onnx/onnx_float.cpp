@@ -242,7 +242,7 @@ class FloatTranslator {
     const std::vector<std::int64_t> pixels = {2, 3};
     if (graph_.opset() < kOpsetOfAxesAsInput)
       return add(node, "ReduceMean", {activation(node)}, {{"axes", pixels}, {"keepdims", 0}});
-    const std::string in_file = graph_.list<std::int64_t>(node.name() + "/axes", pb::INT64, pixels);
+    const std::string in_file = graph_.integers(node.name() + "/axes", pixels);
     add(node, "ReduceMean", {activation(node), in_file}, {{"keepdims", 0}});
   }
 
@@ -250,23 +250,20 @@ class FloatTranslator {
   void add_reshape(const Node& node) {
     const Shape &from = node.input(0).shape(), &to = node.output().shape();
     std::string x = activation(node);
-    if (lies_otherwise(from)) x = transpose(x, node.name() + "/channels_last", kToChannelsLast);
+    if (lies_otherwise(from)) x = graph_.transpose(x, node.name() + "/channels_last", kToChannelsLast);
     // 0 keeps the extent that is there: the batch's size.
     std::vector<std::int64_t> extents = to.to_vector();
     extents[0] = 0;
     const bool turns = lies_otherwise(to);
     if (!turns && to.rank() == 4) extents = {0, to[3], to[1], to[2]};
-    const std::string shape = graph_.list<std::int64_t>(node.name() + "/shape", pb::INT64, extents);
+    const std::string shape = graph_.integers(node.name() + "/shape", extents);
     if (!turns) return add(node, "Reshape", {x, shape});
     x = graph_.node("Reshape", {x, shape}, node.name() + "/reshaped");
-    names_[&node] = transpose(x, node.name(), kToChannelsFirst);
+    names_[&node] = graph_.transpose(x, node.name(), kToChannelsFirst);
   }
   /// Not so images of one pixel or one channel.
   static bool lies_otherwise(const Shape& shape) {
     return shape.rank() == 4 && shape[3] != 1 && shape[1] * shape[2] != 1;
-  }
-  std::string transpose(const std::string& x, const std::string& wish, const std::vector<std::int64_t>& axes) {
-    return graph_.node("Transpose", {x}, wish, {{"perm", axes}});
   }
 
   void add_concat(const Node& node) {
@@ -278,16 +275,8 @@ class FloatTranslator {
   }
 
   void add_pad(const Node& node) {
-    const auto& paddings = node.as<layers::Pad>()->paddings;
-    std::vector<std::int64_t> pads(2 * paddings.size());
-    for (std::size_t axis = 0; axis < paddings.size(); ++axis) {
-      const auto place =
-          static_cast<std::size_t>(onnx_axis(static_cast<int>(paddings.size()), static_cast<std::int64_t>(axis)));
-      pads[place] = paddings[axis][0];
-      pads[paddings.size() + place] = paddings[axis][1];
-    }
-    std::vector<std::string> inputs = {activation(node),
-                                       graph_.list<std::int64_t>(node.name() + "/paddings", pb::INT64, pads)};
+    std::vector<std::string> inputs = {
+        activation(node), graph_.integers(node.name() + "/paddings", onnx_pads(node.as<layers::Pad>()->paddings))};
     // ONNX Runtime makes a Pad of zeros a part of the MaxPool behind it, as pads, which count as minus infinity there
     // (PadFusion, 1.17 to 1.30). It looks for a value of all zero bits: -0 has the same effect and stays a Pad.
     if (!only_convolutions_read(node)) inputs.push_back(graph_.scalar(node.name() + "/zero", pb::FLOAT, -0.0f));
@@ -307,7 +296,7 @@ class FloatTranslator {
     std::vector<std::int64_t> places;
     for (const std::int64_t axis : axes) places.push_back(onnx_axis(rank, axis < 0 ? axis + rank : axis));
     const auto list = [&](std::string_view what, const std::vector<std::int64_t>& values) {
-      return graph_.list<std::int64_t>(concat(node.name(), "/", what), pb::INT64, values);
+      return graph_.integers(concat(node.name(), "/", what), values);
     };
     std::vector<std::string> inputs = {activation(node), list("starts", starts), list("ends", ends),
                                        list("axes", places)};
