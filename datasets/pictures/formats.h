@@ -7,8 +7,44 @@
 
 namespace miniqat::datasets {
 
-// The readers behind picture.h, each of one format, told by its first bytes. Decoded to `channels` 1 only if the file is
-// grey; what a camera noted is turned upright (orientation.h).
+// The readers behind picture.h, each of one format, told by its first bytes. Decoded to `channels` 1 only if the file
+// is grey; what a camera noted is turned upright (orientation.h).
+
+/// Numbers among bytes of which nothing is read beyond the end: a number there is 0.
+class NumbersIn {
+ public:
+  NumbersIn(std::string_view bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}
+
+  std::size_t number(std::size_t place, std::size_t size) const {
+    if (place > bytes_.size() || size > bytes_.size() - place) return 0;
+    std::size_t value = 0;
+    for (std::size_t i = 0; i < size; ++i)
+      value = value << 8 | static_cast<unsigned char>(bytes_[place + (big_endian_ ? i : size - 1 - i)]);
+    return value;
+  }
+
+ private:
+  std::string_view bytes_;
+  bool big_endian_;
+};
+
+/// Whether a JPEG's marker begins a frame (SOF0 to SOF15); among their codes are those of other tables: DHT, JPG, DAC.
+constexpr bool begins_frame(std::size_t marker) {
+  return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+}
+
+/// Calls segment(marker, place, length) for each segment at the beginning of a JPEG, as long as it returns true. The
+/// marker has two bytes at `place`; the length behind it counts its own two.
+template <class Segment>
+void walk_segments(std::string_view jpeg, const Segment& segment) {
+  const NumbersIn bytes(jpeg, true);
+  for (std::size_t place = 2; place + 4 <= jpeg.size() && bytes.number(place, 1) == 0xff;) {
+    const std::size_t marker = bytes.number(place + 1, 1), length = bytes.number(place + 2, 2);
+    // Any number of these may fill up the room before a marker.
+    if (marker != 0xff && !segment(marker, place, length)) return;
+    place += marker == 0xff ? 1 : 2 + length;
+  }
+}
 
 /// A BMP ("Windows bitmap", BITMAPFILEHEADER and BITMAPCOREHEADER to BITMAPV5HEADER of the Windows SDK) without
 /// compression: palettes of 1, 4 and 8 bits, colours of 16, 24 and 32 bits, also by masks (BI_BITFIELDS). Grey if all

@@ -23,49 +23,32 @@ Decoder make_decoder() {
 
 const unsigned char* data_of(std::string_view bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
 
-std::size_t number_at(std::string_view bytes, std::size_t place, std::size_t size) {
-  std::size_t value = 0;
-  for (std::size_t i = 0; i < size && place + i < bytes.size(); ++i)
-    value = value << 8 | static_cast<unsigned char>(bytes[place + i]);
-  return value;
-}
-
 /// Whether the picture comes in several scans, so that the decoder holds all coefficients until the last one: by the
 /// kind of the frame, or by a first scan that lacks components.
-bool has_several_scans(std::string_view bytes) {
+bool has_several_scans(std::string_view jpeg) {
   constexpr std::size_t kProgressive = 0xc2, kScan = 0xda;
+  const NumbersIn bytes(jpeg, true);
   std::size_t components = 0;
-  for (std::size_t place = 2; place + 4 <= bytes.size() && number_at(bytes, place, 1) == 0xff;) {
-    const std::size_t marker = number_at(bytes, place + 1, 1), length = number_at(bytes, place + 2, 2);
-    if (marker == 0xff) {
-      ++place;
-      continue;
-    }
-    if (marker == kProgressive) return true;
-    if (marker == kScan) return number_at(bytes, place + 4, 1) < components;
-    if (marker == 0xc0 || marker == 0xc1) components = number_at(bytes, place + 9, 1);
-    place += 2 + length;
-  }
-  return false;
+  bool several = false;
+  walk_segments(jpeg, [&](std::size_t marker, std::size_t place, std::size_t) {
+    if (marker == 0xc0 || marker == 0xc1) components = bytes.number(place + 9, 1);
+    several = marker == kProgressive || (marker == kScan && bytes.number(place + 4, 1) < components);
+    return marker != kProgressive && marker != kScan;
+  });
+  return several;
 }
 
 /// libjpeg knows no more than 65,500 pixels a side. The size stands in the head of the frame, behind other segments.
-void require_readable_jpeg(std::string_view bytes, const std::filesystem::path& path) {
+void require_readable_jpeg(std::string_view jpeg, const std::filesystem::path& path) {
   constexpr std::size_t kFrameHead = 9;
-  // The codes of frames are among those of other tables: DHT, JPG and DAC.
-  const auto is_frame = [](std::size_t code) {
-    return code >= 0xc0 && code <= 0xcf && code != 0xc4 && code != 0xc8 && code != 0xcc;
-  };
-  for (std::size_t place = 2; place + kFrameHead <= bytes.size() && number_at(bytes, place, 1) == 0xff;) {
-    const std::size_t code = number_at(bytes, place + 1, 1);
-    if (is_frame(code)) {
-      require_readable_size(static_cast<std::int64_t>(number_at(bytes, place + 5, 2)),
-                            static_cast<std::int64_t>(number_at(bytes, place + 7, 2)), path);
-      return;
-    }
-    // Bytes that fill up.
-    place += code == 0xff ? 1 : 2 + number_at(bytes, place + 2, 2);
-  }
+  const NumbersIn bytes(jpeg, true);
+  walk_segments(jpeg, [&](std::size_t marker, std::size_t place, std::size_t) {
+    if (!begins_frame(marker)) return true;
+    if (place + kFrameHead <= jpeg.size())
+      require_readable_size(static_cast<std::int64_t>(bytes.number(place + 5, 2)),
+                            static_cast<std::int64_t>(bytes.number(place + 7, 2)), path);
+    return false;
+  });
 }
 
 PictureHeader read_header(const Decoder& decoder, std::string_view bytes, const std::filesystem::path& path) {

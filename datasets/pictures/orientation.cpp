@@ -11,31 +11,13 @@ namespace {
 
 constexpr int kAsItIs = 1;
 
-/// Bytes of which nothing is read beyond the end: a number there is 0.
-class Bytes {
- public:
-  Bytes(std::string_view bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}
-
-  std::size_t number(std::size_t place, std::size_t size) const {
-    if (place > bytes_.size() || size > bytes_.size() - place) return 0;
-    std::size_t value = 0;
-    for (std::size_t i = 0; i < size; ++i)
-      value = value << 8 | static_cast<unsigned char>(bytes_[place + (big_endian_ ? i : size - 1 - i)]);
-    return value;
-  }
-
- private:
-  std::string_view bytes_;
-  bool big_endian_;
-};
-
 constexpr std::string_view kExif("Exif\0\0", 6);
 
 /// In the first directory of a TIFF file, as Exif parts are.
 int orientation_in_tiff(std::string_view tiff) {
   const bool big_endian = tiff.starts_with("MM");
   if (!big_endian && !tiff.starts_with("II")) return kAsItIs;
-  const Bytes bytes(tiff, big_endian);
+  const NumbersIn bytes(tiff, big_endian);
   if (bytes.number(2, 2) != 42) return kAsItIs;
   constexpr std::size_t kEntry = 12, kTag = 0x0112, kShort = 3;
   const std::size_t directory = bytes.number(4, 4), entries = bytes.number(directory, 2);
@@ -48,68 +30,46 @@ int orientation_in_tiff(std::string_view tiff) {
   return kAsItIs;
 }
 
-/// Whether a marker begins a frame (SOF0 to SOF15), a scan or the end: what comes behind says nothing of the camera.
-bool ends_the_head(std::size_t marker) {
-  const bool frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
-  return frame || marker == 0xda || marker == 0xd9;
-}
-
 int orientation_in_jpeg(std::string_view jpeg) {
-  constexpr std::size_t kApp1 = 0xe1;
-  const Bytes bytes(jpeg, true);
-  // Behind the first marker, which begins the file.
-  std::size_t place = 2;
-  while (place + 4 <= jpeg.size() && bytes.number(place, 1) == 0xff) {
-    const std::size_t marker = bytes.number(place + 1, 1);
-    if (marker == 0xff) {
-      // Any number of these may fill up the room before a marker.
-      ++place;
-      continue;
-    }
-    const std::size_t length = bytes.number(place + 2, 2);
-    if (ends_the_head(marker) || length < 2) return kAsItIs;
+  constexpr std::size_t kApp1 = 0xe1, kScan = 0xda, kEnd = 0xd9;
+  int orientation = kAsItIs;
+  walk_segments(jpeg, [&](std::size_t marker, std::size_t place, std::size_t length) {
+    // What comes behind these says nothing of the camera.
+    if (begins_frame(marker) || marker == kScan || marker == kEnd || length < 2) return false;
     const std::string_view part = jpeg.substr(place + 4, length - 2);
-    if (marker == kApp1 && part.starts_with(kExif)) return orientation_in_tiff(part.substr(kExif.size()));
-    place += 2 + length;
-  }
-  return kAsItIs;
+    if (marker != kApp1 || !part.starts_with(kExif)) return true;
+    orientation = orientation_in_tiff(part.substr(kExif.size()));
+    return false;
+  });
+  return orientation;
 }
 
-/// In the chunk eXIf, which may stand before the pixels or behind them.
-int orientation_in_png(std::string_view png) {
-  constexpr std::size_t kFrame = 12;
-  const Bytes bytes(png, true);
-  // Behind the signature.
-  std::size_t place = 8;
-  while (place + kFrame <= png.size()) {
-    const std::size_t length = bytes.number(place, 4);
-    if (length > png.size() - place - kFrame) return kAsItIs;
-    if (png.substr(place + 4, 4) == "eXIf") {
-      // Some programs begin it as that of a JPEG.
-      const std::string_view part = png.substr(place + 8, length);
-      return orientation_in_tiff(part.starts_with(kExif) ? part.substr(kExif.size()) : part);
-    }
-    place += kFrame + length;
-  }
-  return kAsItIs;
-}
+/// How a file is cut into chunks, each with a name and a length before its content.
+struct Chunks {
+  /// Where the first begins, behind the signature.
+  std::size_t first;
+  /// Where in a chunk its length and its name are, its content, and what of it is no content.
+  std::size_t length, name, content, frame;
+  bool big_endian;
+  /// A chunk has an even number of bytes.
+  bool even;
+  std::string_view exif;
+};
+constexpr Chunks kPngChunks = {8, 0, 4, 8, 12, true, false, "eXIf"};
+constexpr Chunks kWebpChunks = {12, 4, 0, 8, 8, false, true, "EXIF"};
 
-/// In the chunk EXIF, which stands behind the pixels.
-int orientation_in_webp(std::string_view webp) {
-  constexpr std::size_t kFrame = 8;
-  const Bytes bytes(webp, false);
-  // Behind "RIFF", the size and "WEBP".
-  std::size_t place = 12;
-  while (place + kFrame <= webp.size()) {
-    const std::size_t length = bytes.number(place + 4, 4);
-    if (length > webp.size() - place - kFrame) return kAsItIs;
-    if (webp.substr(place, 4) == "EXIF") {
+/// In the chunk of the Exif part, which may stand before the pixels or behind them.
+int orientation_in_chunks(std::string_view file, const Chunks& chunks) {
+  const NumbersIn bytes(file, chunks.big_endian);
+  for (std::size_t place = chunks.first; place + chunks.frame <= file.size();) {
+    const std::size_t length = bytes.number(place + chunks.length, 4);
+    if (length > file.size() - place - chunks.frame) return kAsItIs;
+    if (file.substr(place + chunks.name, 4) == chunks.exif) {
       // Some programs begin it as that of a JPEG.
-      const std::string_view part = webp.substr(place + kFrame, length);
+      const std::string_view part = file.substr(place + chunks.content, length);
       return orientation_in_tiff(part.starts_with(kExif) ? part.substr(kExif.size()) : part);
     }
-    // A chunk has an even number of bytes.
-    place += kFrame + length + length % 2;
+    place += chunks.frame + length + (chunks.even ? length % 2 : 0);
   }
   return kAsItIs;
 }
@@ -140,8 +100,8 @@ std::pair<std::int64_t, std::int64_t> stored_place(int orientation, std::int64_t
 }  // namespace
 
 int noted_orientation(std::string_view bytes) {
-  if (is_webp(bytes)) return orientation_in_webp(bytes);
-  return is_png(bytes) ? orientation_in_png(bytes) : orientation_in_jpeg(bytes);
+  if (is_webp(bytes)) return orientation_in_chunks(bytes, kWebpChunks);
+  return is_png(bytes) ? orientation_in_chunks(bytes, kPngChunks) : orientation_in_jpeg(bytes);
 }
 
 Picture upright(Picture stored, int orientation) {

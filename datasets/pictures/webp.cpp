@@ -31,11 +31,7 @@ void check_status(VP8StatusCode status, const std::filesystem::path& path) {
 }
 
 /// By the size behind "RIFF", which counts neither of them.
-bool is_whole(std::string_view bytes) {
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < 4; ++i) size |= std::size_t{static_cast<unsigned char>(bytes[4 + i])} << 8 * i;
-  return size <= bytes.size() - 8;
-}
+bool is_whole(std::string_view bytes) { return NumbersIn(bytes, false).number(4, 4) <= bytes.size() - 8; }
 
 bool is_extended(std::string_view bytes) { return bytes.size() > 20 && bytes.substr(12, 4) == "VP8X"; }
 
@@ -50,9 +46,7 @@ void require_readable_webp(std::string_view bytes, const std::filesystem::path& 
   constexpr std::size_t kCanvas = 24;
   if (!is_extended(bytes) || bytes.size() < kCanvas + 6) return;
   const auto side = [&](std::size_t place) {
-    std::int64_t less_one = 0;
-    for (std::size_t i = 3; i-- > 0;) less_one = less_one << 8 | static_cast<unsigned char>(bytes[place + i]);
-    return less_one + 1;
+    return static_cast<std::int64_t>(NumbersIn(bytes, false).number(place, 3)) + 1;
   };
   require_readable_size(side(kCanvas + 3), side(kCanvas), path);
 }
