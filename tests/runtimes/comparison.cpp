@@ -1,5 +1,7 @@
 #include "tests/runtimes/comparison.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -68,6 +70,12 @@ void print(const std::string& what, const RuntimeAgreement& agreement) {
   std::printf("  %-30s %8ld outputs, %8.4f%% equal, at most %d apart; same class in %ld of %ld\n", what.c_str(),
               static_cast<long>(agreement.outputs), 100 * agreement.share(), agreement.largest,
               static_cast<long>(agreement.same_class), static_cast<long>(agreement.examples));
+}
+
+void expect_near(const std::string& what, const RuntimeAgreement& agreement, double share, int largest) {
+  print(what, agreement);
+  EXPECT_GE(agreement.share(), share) << what;
+  EXPECT_LE(agreement.largest, largest) << what;
 }
 
 void LiteRtComparison::add(const std::string& kind, const Model& model, const exporters::TfliteOptions& options) {

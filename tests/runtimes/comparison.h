@@ -37,6 +37,9 @@ struct RuntimeAgreement {
 /// A line for people who read the test's output.
 void print(const std::string& what, const RuntimeAgreement& agreement);
 
+/// Prints it, and expects such a share of equal integers, and no other farther than `largest` steps.
+void expect_near(const std::string& what, const RuntimeAgreement& agreement, double share, int largest = 1);
+
 /// Collects models of several kinds and what the reference makes of them, then runs all at once in LiteRT.
 class LiteRtComparison {
  public:

@@ -21,12 +21,6 @@ using testing::EvalNet;
 using testing::OnnxComparison;
 using testing::OnnxGroup;
 
-void expect_near(const std::string& what, const testing::RuntimeAgreement& agreement, double share) {
-  print(what, agreement);
-  EXPECT_GE(agreement.share(), share) << what;
-  EXPECT_LE(agreement.largest, 1) << what;
-}
-
 /// A convolution of units of 2 to 300 steps of its output, with biases of any part of a unit: these take operations of
 /// their own.
 Model coarse_units(int seed, quantize::Range<float> range) {

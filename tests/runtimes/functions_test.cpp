@@ -73,12 +73,6 @@ const std::vector<Function> kInOnnxRuntime = {
     {"HardSwish", grow_hard_swish, 0.999, {"HardSwish", "HardSigmoid"}},
     {"LeakyRelu", grow_leaky_relu, 1, {"Gather"}, "LeakyRelu"}};
 
-void expect_near(const std::string& what, const testing::RuntimeAgreement& agreement, double share) {
-  print(what, agreement);
-  EXPECT_GE(agreement.share(), share) << what;
-  EXPECT_LE(agreement.largest, 1) << what;
-}
-
 TEST(FunctionsInLiteRt, GiveOurIntegers) {
   MINIQAT_NEED_RUNTIMES();
   testing::LiteRtComparison comparison;

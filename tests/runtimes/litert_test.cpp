@@ -14,8 +14,8 @@
 #include "core/text/json.h"
 #include "exporters/tflite/tflite.h"
 #include "integer/reference/engine.h"
-#include "tests/integer/random_model.h"
 #include "tests/fewer_cases.h"
+#include "tests/integer/random_model.h"
 #include "tests/runtimes/comparison.h"
 
 namespace miniqat::exporters::litert_test {
@@ -148,10 +148,7 @@ TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
   std::vector<Kind> kinds = kKinds;
   kinds.insert(kinds.end(), {kPadded, kTies});
   for (const Kind& kind : kinds) {
-    const RuntimeAgreement& agreement = agreements.at(kind.name);
-    print(kind.name, agreement);
-    EXPECT_GE(agreement.share(), kind.share) << kind.name;
-    EXPECT_LE(agreement.largest, kind.largest) << kind.name;
+    expect_near(kind.name, agreements.at(kind.name), kind.share, kind.largest);
   }
 }
 
@@ -184,10 +181,8 @@ TEST(LiteRt, TakesInt4Weights) {
   const std::map<std::string, RuntimeAgreement> agreements = comparison.run();
   EXPECT_EQ(agreements.size(), 2 * kInt4Kinds.size() + 1);
   for (const auto& [kind, agreement] : agreements) {
-    print("INT4 " + kind, agreement);
     const bool exact = kind.ends_with(coarse) && !kind.starts_with("Depthwise");
-    EXPECT_GE(agreement.share(), exact ? kFloatProducts : kInt4) << kind;
-    EXPECT_LE(agreement.largest, 1) << kind;
+    expect_near("INT4 " + kind, agreement, exact ? kFloatProducts : kInt4);
   }
 }
 
@@ -197,10 +192,8 @@ TEST(LiteRt, AgreesOnWholeNetworks) {
   for (std::uint64_t seed = 0; seed < 4 * models(); ++seed)
     comparison.add_both("networks", testing::random_network(seed, kTfliteModels));
   const RuntimeAgreement agreement = comparison.run().at("networks");
-  print("networks", agreement);
   // What pools round otherwise reaches the outputs.
-  EXPECT_GE(agreement.share(), 0.985);
-  EXPECT_LE(agreement.largest, 1);
+  expect_near("networks", agreement, 0.985);
   EXPECT_GE(agreement.same_class_share(), 0.99);
 }
 

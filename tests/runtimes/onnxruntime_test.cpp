@@ -23,7 +23,6 @@ using testing::OnnxComparison;
 using testing::OnnxGroup;
 using testing::random_images;
 using testing::RandomModel;
-using testing::RuntimeAgreement;
 using testing::some_models;
 using testing::Verdict;
 
@@ -69,16 +68,14 @@ TEST(OnnxRuntime, GivesTheReferencesIntegersForEveryKind) {
   std::vector<OnnxGroup> groups;
   for (const Kind& kind : kKinds)
     for (const int bits : {8, 2})
-      groups.push_back({some_models(
-          static_cast<int>(testing::fewer(6, 2)), kind.build, {.fewest_weight_bits = bits, .fewest_activation_bits = bits, .full_range_weights = true})});
+      groups.push_back(
+          {some_models(static_cast<int>(testing::fewer(6, 2)), kind.build,
+                       {.fewest_weight_bits = bits, .fewest_activation_bits = bits, .full_range_weights = true})});
   const std::vector<OnnxComparison> results = compare_in_onnx_runtime(groups, 6);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Kind& kind = kKinds[i / 2];
     const std::string what = concat(kind.name, i % 2 == 0 ? ", 8 bits" : ", 2 to 8 bits");
-    const RuntimeAgreement& agreement = results[i].agreement;
-    print(what, agreement);
-    EXPECT_GE(agreement.share(), kind.share) << what;
-    EXPECT_LE(agreement.largest, 1) << what;
+    expect_near(what, results[i].agreement, kind.share);
     EXPECT_TRUE(results[i].kernels.contains(kind.kernel)) << what;
     for (const char* real : {"Conv", "Gemm", "AveragePool", "GlobalAveragePool", "Add", "Mul", "Concat"})
       EXPECT_FALSE(results[i].kernels.contains(real)) << what << " runs on real numbers: " << real;
@@ -92,9 +89,7 @@ TEST(OnnxRuntime, RunsWeightsIn4And8BitsAlike) {
                   {.fewest_weight_bits = 2, .fewest_activation_bits = 8, .full_range_weights = true});
   for (const OnnxComparison& result :
        compare_in_onnx_runtime({{models, {.packed_4_bits = true}}, {models, {.packed_4_bits = false}}}, 20)) {
-    print("2 to 8 bits", result.agreement);
-    EXPECT_GE(result.agreement.share(), 0.999);
-    EXPECT_LE(result.agreement.largest, 1);
+    expect_near("2 to 8 bits", result.agreement, 0.999);
     EXPECT_FALSE(result.kernels.contains("Conv") || result.kernels.contains("Gemm"));
   }
 }
@@ -111,9 +106,7 @@ TEST(OnnxRuntime, RunsEveryOpsetOnIntegers) {
     groups.push_back({models, {.packed_4_bits = false, .opset = opset}});
   std::set<std::string> first;
   for (const OnnxComparison& result : compare_in_onnx_runtime(groups, 10)) {
-    print("an opset", result.agreement);
-    EXPECT_GE(result.agreement.share(), 0.97);
-    EXPECT_LE(result.agreement.largest, 1);
+    expect_near("an opset", result.agreement, 0.97);
     for (const char* real : {"Conv", "Gemm", "Add"}) EXPECT_FALSE(result.kernels.contains(real)) << real;
     if (first.empty()) first = result.kernels;
     EXPECT_EQ(result.kernels, first);
@@ -132,10 +125,8 @@ TEST(OnnxRuntime, AgreesOnWholeNetworks) {
     }
   const std::vector<OnnxComparison> results = compare_in_onnx_runtime(groups, 40);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    print("networks", results[i].agreement);
     // Average pools with padding of any width divide by other counts, with more ties, which the runtime rounds to even.
-    EXPECT_GE(results[i].agreement.share(), i < 2 ? 0.965 : 0.9);
-    EXPECT_LE(results[i].agreement.largest, 2);
+    expect_near("networks", results[i].agreement, i < 2 ? 0.965 : 0.9, 2);
     EXPECT_GE(results[i].agreement.same_class_share(), 0.99);
   }
 }

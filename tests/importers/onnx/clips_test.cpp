@@ -8,12 +8,13 @@
 #include "tests/importers/onnx/node_chain.h"
 #include "tests/quantize/convert/trained_integers.h"
 
-// PRelu, and the Sub of two branches: what is made of other ops, up to integers.
+// Ops that are made of others, or of which others are made: Clip, Relu6, HardSwish, PRelu, the Sub of two branches.
 
 namespace miniqat::importers::clips_test {
 namespace {
 
-using import_test::NodeChain, import_test::result_of, import_test::set_int, import_test::set_number, testing::mentions;
+using import_test::counted_images, import_test::NodeChain, import_test::result_of, import_test::set_int,
+    import_test::set_number, import_test::values_of, testing::mentions;
 
 /// A node that only makes a constant, as PyTorch writes right before its reader.
 void add_constant_node(NodeChain& net, const std::string& name, float value) {

@@ -7,7 +7,6 @@
 #include "tests/quantize/convert/trained_integers.h"
 
 // Where the numbers of images lie: orders of axes, borders, and the windows over them.
-
 // Flattened images side by side: ONNX's columns are ours in another order.
 
 namespace miniqat::importers::import_test {

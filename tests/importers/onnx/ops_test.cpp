@@ -9,7 +9,6 @@
 #include "tests/quantize/convert/trained_integers.h"
 
 // Ops by known numbers.
-
 // Pools by their definition: which zeros around the image count, and how many windows there are.
 
 namespace miniqat::importers::import_test {

@@ -9,7 +9,6 @@
 #include "tests/quantize/convert/trained_integers.h"
 
 // Slice and Split of what the network computes.
-
 // Reshape, Transpose, Reshape: a channel shuffle.
 
 namespace miniqat::importers::import_test {
