@@ -10,7 +10,7 @@
 #include "tests/datasets/dataset_files.h"
 #include "tests/errors.h"
 
-namespace miniqat::datasets::bmp_test {
+namespace miniqat::datasets::formats_test {
 namespace {
 
 using testing::bmp_bytes;
@@ -127,8 +127,6 @@ TEST(BmpTest, DamagedHeadersAreNamed) {
 
 using testing::webp_bytes;
 
-Picture decode(const std::string& bytes) { return decode_picture(bytes, Colour::kAuto, "p"); }
-
 std::string lossy_bytes(const Picture& picture) {
   std::uint8_t* bytes = nullptr;
   const auto width = static_cast<int>(picture.width), height = static_cast<int>(picture.height);
@@ -194,4 +192,4 @@ TEST(WebpTest, AnimationsAreRefusedByName) {
 
 }  // namespace
 
-}  // namespace miniqat::datasets::bmp_test
+}  // namespace miniqat::datasets::formats_test
