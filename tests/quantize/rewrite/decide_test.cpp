@@ -19,15 +19,10 @@ Decisions decided(const Graph& graph, const RewriteOptions& options = {}) {
 }
 
 /// A residual block behind a layer, a product that a Relu follows, and an op that stays float.
-ToyGraph net() {
-  ToyGraph toy;
-  const Output x = toy.conv_relu("in", toy.images());
-  const Output sum = layers::add(toy.graph, "block/Add", toy.conv_bias("block/conv", x), x);
-  const Output product = layers::mul(toy.graph, "Mul", layers::relu(toy.graph, "block/Relu", sum), x);
-  layers::softmax(toy.graph, "Softmax", layers::relu(toy.graph, "Relu", product));
-  layers::square(toy.graph, "Square", toy.graph.output_at("Softmax"));
-  return toy;
-}
+const std::string kNet =
+    "images | conv_relu in | conv_bias block/conv | Add block/Add in/Relu | Relu block/Relu | Mul Mul in/Relu | Relu "
+    "Relu |"
+    "Softmax Softmax | Square Square";
 
 /// "tensor -> quantizer", and the bits that it asks for.
 Names rows_of(const Decisions& decisions) {
@@ -38,9 +33,7 @@ Names rows_of(const Decisions& decisions) {
 }
 
 TEST(Decide, TheTableHasEveryQuantizerOrTheReasonForNone) {
-  layers::register_ops();
-  register_ops();
-  const ToyGraph toy = net();
+  const ToyGraph toy(kNet);
   const std::string before = graph_to_json(toy.graph);
   const Decisions decisions = decided(toy.graph, {.weight_bits = 3, .activation_bits = 4, .sums_bits = 8});
   EXPECT_EQ(rows_of(decisions),
@@ -55,7 +48,7 @@ TEST(Decide, TheTableHasEveryQuantizerOrTheReasonForNone) {
 }
 
 TEST(Decide, EdgesThatMove) {
-  const ToyGraph toy = net();
+  const ToyGraph toy(kNet);
   const Decisions decisions = decided(toy.graph, {.activation_bits = 4, .sums_bits = 8});
   const QuantizerRow &weights = decisions.quantizers[0], &sum = decisions.quantizers[1],
                      &narrow = decisions.quantizers[2];
@@ -66,18 +59,15 @@ TEST(Decide, EdgesThatMove) {
 }
 
 TEST(Decide, AQuantizerThatIsThereGetsMoreReaders) {
-  ToyGraph toy;
-  const Output weights = toy.filter("weights");
-  const Output mine = fake_quant(toy.graph, "mine", weights, {.bits = 5});
-  toy.conv("b", toy.conv("a", toy.images(), mine), weights);
+  const ToyGraph toy("[1,1,2,2]weights | FakeQuant mine 5; images | conv a mine | conv b weights");
   const Decisions decisions = decided(toy.graph);
   EXPECT_EQ(rows_of(decisions), (Names{"weights -> mine 5", "a/Conv2D -> a/act_quant 8", "b/Conv2D -> b/act_quant 8"}));
-  EXPECT_EQ(decisions.quantizers[0].node, mine.node);
+  EXPECT_EQ(decisions.quantizers[0].node, &toy.graph.at("mine"));
   EXPECT_EQ(decisions.quantizers[0].readers, (std::vector<Use>{{&toy.graph.at("b/Conv2D"), 1}}));
 }
 
 TEST(Decide, AScopeWithoutLayersIsNamed) {
-  const ToyGraph toy = net();
+  const ToyGraph toy(kNet);
   EXPECT_EQ(decided(toy.graph).missed_scope, "");
   EXPECT_EQ(decided(toy.graph, {.scope = "block"}).missed_scope, "");
   EXPECT_EQ(decided(toy.graph, {.scope = "blocks"}).missed_scope, "no layer is in scope \"blocks\"");

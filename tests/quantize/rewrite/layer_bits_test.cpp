@@ -9,7 +9,6 @@
 
 #include "core/tensors/random.h"
 #include "core/text/json.h"
-#include "quantize/rewrite/layer_settings.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 
@@ -242,40 +241,6 @@ TEST(LayerBits, TheIndexFindsWhatASearchFindsInNamesOfNetworks) {
         return one_of({"", "", "net/"}) + "block" + number() + one_of({"/", "/expand/", "/expand" + number() + "/"}) +
                "Conv2D" + one_of({"", number()});
       });
-}
-
-TEST(LayerBits, OptionsForALayer) {
-  const RewriteOptions options = {
-      .weight_bits = 5,
-      .activation_bits = 6,
-      .per_channel = true,
-      .ema_decay = 0.5,
-      .layer_bits = {{.pattern = "a", .weight_bits = 2, .symmetric = true, .per_channel = false},
-                     {.pattern = "?", .activation_bits = 3, .ema_decay = 0.9}}};
-  const LayerBitsIndex index(options.layer_bits);
-  const auto of = [&](const char* layer) { return LayerSettings(options, index.first_match(layer)); };
-  const auto asked = [&](const char* layer) {
-    const FakeQuantAttributes weights = of(layer).weights.attributes, output = of(layer).output.attributes;
-    return std::tuple(weights.bits, output.bits, output.symmetric, weights.per_channel, output.ema_decay);
-  };
-  EXPECT_EQ(asked("a/Conv2D"), std::tuple(2, 6, true, false, 0.5));
-  EXPECT_EQ(asked("b/Conv2D"), std::tuple(5, 3, false, true, 0.9));
-  EXPECT_EQ(asked("other/Conv2D"), std::tuple(5, 6, false, true, 0.5));
-}
-
-TEST(LayerBits, SymmetryForALayer) {
-  const RewriteOptions options = {.symmetric_weights = true,
-                                  .layer_bits = {{.pattern = "both", .symmetric = true},
-                                                 {.pattern = "neither", .symmetric_weights = false},
-                                                 {.pattern = "output_no", .symmetric = false}}};
-  const auto symmetry = [&](const char* layer) {
-    const LayerSettings own(options, LayerBitsIndex(options.layer_bits).first_match(layer));
-    return std::pair(own.weights.attributes.symmetric, own.output.attributes.symmetric);
-  };
-  EXPECT_EQ(symmetry("both"), std::pair(true, true));
-  EXPECT_EQ(symmetry("neither"), std::pair(false, false));
-  EXPECT_EQ(symmetry("output_no"), std::pair(true, false)) << "of the weights it says nothing";
-  EXPECT_EQ(symmetry("other"), std::pair(true, false));
 }
 
 TEST(PatternOfLayer, FitsOnlyItsLayer) {

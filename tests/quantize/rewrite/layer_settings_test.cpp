@@ -1,218 +1,337 @@
+// The settings that each quantizer gets: bits, those of the ends, and those of layers.
 #include "quantize/rewrite/layer_settings.h"
 
-#include <gtest/gtest.h>
+#include <array>
+#include <cmath>
+#include <limits>
 
-#include <map>
-
+#include "core/text/error.h"
 #include "tests/errors.h"
-#include "tests/quantize/toy_graph.h"
+#include "tests/quantize/rewrite/rewrite_case.h"
 
 namespace miniqat::quantize::layer_settings_test {
 namespace {
 
 using testing::error_of;
 using testing::mentions;
+using testing::Names;
+using testing::RewriteCase;
+using testing::SecondRewrite;
 using testing::ToyGraph;
 
-/// images -> a -> b -> c, a and b with a Relu.
-ToyGraph three_layers() {
-  ToyGraph toy;
-  toy.graph.set_outputs({toy.conv_bias("c", toy.conv_relu("b", toy.conv_relu("a", toy.images())))});
-  return toy;
+constexpr auto kAuto = RangeChoice::kAuto;
+constexpr auto kLearned = RangeChoice::kLearned;
+
+const std::string kThree = "images | conv_relu a | conv_relu b | conv_bias c | output";
+
+/// The quantizers of kThree, of so many bits.
+Names three(const std::array<int, 6>& bits) {
+  constexpr const char* kNames[] = {"a/weights_quant", "a/act_quant",     "b/weights_quant",
+                                    "b/act_quant",     "c/weights_quant", "c/act_quant"};
+  Names lines;
+  for (std::size_t i = 0; i < bits.size(); ++i) lines.push_back(concat(kNames[i], ": ", bits[i]));
+  return lines;
 }
 
-/// The bits of every quantizer by its name.
-std::map<std::string, std::int64_t> bits_of(const Graph& graph) {
-  std::map<std::string, std::int64_t> bits;
-  for (const Node* node : graph.nodes())
-    if (const auto* quantizer = node->as<FakeQuant>()) bits[node->name()] = quantizer->bits;
-  return bits;
+const std::vector<LayerBits> kAll34 = {{.pattern = "*", .weight_bits = 3, .activation_bits = 4}};
+
+const std::vector<RewriteCase> kEnds = {
+    {"ObservedRangesTreatTheLogitsLikeAllOthers",
+     kThree,
+     {.weight_bits = 4, .activation_bits = 4},
+     three({4, 4, 4, 4, 4, 4})},
+    {"FewBitsGiveTheLogits8",
+     kThree,
+     {.weight_bits = 2, .activation_bits = 3, .ranges = kAuto},
+     three({2, 3, 2, 3, 2, 8})},
+    {"LearnedRangesGiveTheLogits8",
+     kThree,
+     {.weight_bits = 2, .activation_bits = 3, .ranges = kLearned},
+     three({2, 3, 2, 3, 2, 8})},
+    {"WhereThatWouldBeFewerTheyStay",
+     kThree,
+     {.activation_bits = 12, .ranges = kLearned},
+     three({8, 12, 8, 12, 8, 12})},
+    {"WhatIsObservedStays", kThree, {.activation_bits = 5, .ranges = kAuto}, three({8, 5, 8, 5, 8, 5})},
+    {"LogitsBits", kThree, {.weight_bits = 2, .activation_bits = 2, .logits_bits = 5}, three({2, 2, 2, 2, 2, 5})},
+    {"LogitsBitsOfLearnedRanges",
+     kThree,
+     {.weight_bits = 2, .activation_bits = 2, .ranges = kLearned, .logits_bits = 5},
+     three({2, 2, 2, 2, 2, 5})},
+    {"EndsBits", kThree, {.weight_bits = 2, .activation_bits = 2, .ends_bits = 7}, three({7, 2, 2, 2, 7, 7})},
+    {"EndsBitsAndLogitsBits",
+     kThree,
+     {.weight_bits = 2, .activation_bits = 2, .logits_bits = 4, .ends_bits = 7},
+     three({7, 2, 2, 2, 7, 4})},
+    // Once a file that names the last layer silently took the effect of both.
+    {"AFileNamesTheLastLayer", kThree, {.layer_bits = kAll34}, three({3, 4, 3, 4, 3, 4})},
+    {"AFileNamesTheLastLayerLearned", kThree, {.ranges = kLearned, .layer_bits = kAll34}, three({3, 4, 3, 4, 3, 4})},
+    {"LogitsBitsBeforeAFile", kThree, {.logits_bits = 6, .layer_bits = kAll34}, three({3, 4, 3, 4, 3, 6})},
+    {"LogitsBitsBeforeAFileLearned",
+     kThree,
+     {.ranges = kLearned, .logits_bits = 6, .layer_bits = kAll34},
+     three({3, 4, 3, 4, 3, 6})},
+    {"BothBeforeAFile", kThree, {.logits_bits = 6, .ends_bits = 7, .layer_bits = kAll34}, three({7, 4, 3, 4, 7, 6})},
+    {"BothBeforeAFileLearned",
+     kThree,
+     {.ranges = kLearned, .logits_bits = 6, .ends_bits = 7, .layer_bits = kAll34},
+     three({7, 4, 3, 4, 7, 6})},
+    {"EndsBitsBeforeAFile", kThree, {.ends_bits = 7, .layer_bits = kAll34}, three({7, 4, 3, 4, 7, 7})},
+    {"EndsBitsBeforeAFileLearned",
+     kThree,
+     {.ranges = kLearned, .ends_bits = 7, .layer_bits = kAll34},
+     three({7, 4, 3, 4, 7, 7})},
+    {"LogitsBitsEqualToActivationBitsComeBeforeAFile",
+     kThree,
+     {.logits_bits = 8, .layer_bits = {{.pattern = "c", .weight_bits = 2, .activation_bits = 2}}},
+     three({8, 8, 8, 8, 2, 8})},
+    {"OneLayerIsFirstAndLast",
+     "images | conv_relu only | output",
+     {.weight_bits = 2, .activation_bits = 2, .ends_bits = 8},
+     {"only/weights_quant: 8", "only/act_quant: 8"}},
+    {"BranchesHaveTheirOwnEnds",
+     "images | conv_relu left; images | conv_relu right | Add sum left/Relu | conv_bias one | output;"
+     "sum | conv_bias two | output",
+     {.weight_bits = 2, .activation_bits = 2, .ends_bits = 8},
+     {"left/weights_quant: 8", "left/act_quant: 2", "post_activation_bypass_quant: 2", "right/weights_quant: 8",
+      "right/act_quant: 2", "one/weights_quant: 8", "one/act_quant: 8", "two/weights_quant: 8", "two/act_quant: 8"}},
+    // A batch norm that is folded for training brings a convolution for its statistics, which is nobody's neighbour.
+    {"FoldedBatchNormsChangeNothingAboutTheEnds",
+     "images | conv a | batch_norm a | Relu a/Relu | conv b | batch_norm b | Relu b/Relu | conv_bias c | output",
+     {.weight_bits = 3, .activation_bits = 3, .ends_bits = 8},
+     three({8, 3, 3, 3, 8, 8})},
+    {"FoldedOnceTheyDoNotEither",
+     "images | conv a | batch_norm a | Relu a/Relu | conv b | batch_norm b | Relu b/Relu | conv_bias c | output",
+     {.weight_bits = 3, .activation_bits = 3, .ends_bits = 8, .bn_fold = BnFold::kSingle},
+     three({8, 3, 3, 3, 8, 8})},
+};
+
+const std::string kPreprocessed =
+    "images | Sub Sub =[]mean | Mul Mul =[]factor | Sigmoid Sigmoid | conv_relu a | AvgPool Pool | conv_bias b | "
+    "output";
+/// A residual block, a concat, a dense end and a loss: something for every part of the rewrite.
+const std::string kSmallNet =
+    "images | conv_relu conv1 | conv_bias block/conv | Add block/Add conv1/Relu | Relu block/Relu |"
+    "Concat joined conv1/Relu | Reshape flat 1 64 | dense fc 3 | bias fc | output | loss";
+/// A chain and a residual block with a Concat behind.
+const std::string kMixedNet =
+    "images | conv_relu conv1 | conv_bias block/conv | Add block/Add conv1/Relu | Relu block/Relu | conv last;"
+    "block/Relu | Concat joined last/Conv2D";
+
+RewriteOptions mixed() {
+  return {.weight_bits = 8,
+          .activation_bits = 7,
+          .layer_bits = {{.pattern = "conv1", .weight_bits = 4},
+                         {.pattern = "block/*",
+                          .weight_bits = 2,
+                          .activation_bits = 3,
+                          .ema_decay = 0.5,
+                          .symmetric = true,
+                          .per_channel = true},
+                         {.pattern = "*", .activation_bits = 5}}};
 }
 
-std::map<std::string, std::int64_t> rewritten(const RewriteOptions& options) {
-  ToyGraph toy = three_layers();
-  create_training_graph(toy.graph, options);
-  const auto bits = bits_of(toy.graph);
-  EXPECT_TRUE(create_training_graph(toy.graph, options).conflicts.empty());
-  ToyGraph evaluated = three_layers();
-  create_eval_graph(evaluated.graph, options);
-  EXPECT_EQ(bits_of(evaluated.graph), bits);
-  return bits;
+/// The quantizers of kSmallNet, with these words on those of weights and on the others.
+Names small_net(const std::string& weights, const std::string& activations) {
+  Names lines;
+  for (const char* name :
+       {"conv1/weights_quant", "conv1/act_quant", "block/conv/weights_quant", "block/conv/conv_quant",
+        "block/act_quant", "fc/weights_quant", "fc/act_quant", "joined/activation_Concat_quant"})
+    lines.push_back(concat(name, ": ", std::string(name).ends_with("weights_quant") ? weights : activations));
+  return lines;
 }
 
-using Bits = std::map<std::string, std::int64_t>;
+const std::vector<RewriteCase> kOptions = {
+    {"OptionsReachEveryQuantizer",
+     kSmallNet,
+     {.symmetric = true, .quant_delay = 7, .ema_decay = 0.9},
+     small_net("symmetric delay=7 decay=0.9 training per_tensor", "symmetric delay=7 decay=0.9 training per_tensor")},
+    {"SymmetricIncludesTheWeights",
+     kSmallNet,
+     {.symmetric = true, .symmetric_weights = true},
+     small_net("symmetric", "symmetric")},
+    {"SymmetricWeightsLeaveActivationsAsTheyAre",
+     kSmallNet,
+     {.symmetric_weights = true, .per_channel = true},
+     small_net("symmetric per_channel", "asymmetric per_tensor")},
+    {"FullRangeWeights",
+     kThree,
+     {.weight_bits = 2, .full_range_weights = true},
+     {"a/weights_quant: 2 wide", "a/act_quant: wide", "b/weights_quant: wide", "b/act_quant: wide",
+      "c/weights_quant: wide", "c/act_quant: wide"}},
+    {"WhatIsMadeOfThePicturesBeforeLayersHas8Bits",
+     kPreprocessed,
+     {.weight_bits = 4, .activation_bits = 4},
+     {"a/weights_quant: 4", "a/act_quant: 4", "b/weights_quant: 4", "b/act_quant: 4", "Mul/activation_Mul_quant: 8",
+      "Sigmoid/activation_Sigmoid_quant: 8", "Pool/activation_AvgPool_quant: 4"}},
+    {"WhereThatWouldBeFewerItHasThoseOfActivations",
+     kPreprocessed,
+     {.activation_bits = 12},
+     {"a/weights_quant", "a/act_quant", "b/weights_quant", "b/act_quant", "Mul/activation_Mul_quant: 12",
+      "Sigmoid/activation_Sigmoid_quant: 12", "Pool/activation_AvgPool_quant: 12"}},
+    {"ItHasNoMoreThanAQuantizedInput",
+     kPreprocessed,
+     {.activation_bits = 4, .quantize_input = true},
+     {"images/input_quant: 4", "a/weights_quant", "a/act_quant", "b/weights_quant", "b/act_quant",
+      "Mul/activation_Mul_quant: 4", "Sigmoid/activation_Sigmoid_quant: 4", "Pool/activation_AvgPool_quant: 4"}},
+    {"EveryQuantizerOfALayerFollowsItsPattern",
+     kMixedNet,
+     mixed(),
+     {"conv1/weights_quant: 4 asymmetric per_tensor", "conv1/act_quant: 7 asymmetric decay=0.999",
+      "block/conv/weights_quant: 2 symmetric per_channel", "block/conv/conv_quant: 3 symmetric decay=0.5",
+      "block/act_quant: 3 symmetric decay=0.5", "last/weights_quant: 8 asymmetric per_tensor",
+      "last/act_quant: 5 asymmetric decay=0.999", "joined/activation_Concat_quant: 7 asymmetric decay=0.999"},
+     {"conv1/Conv2D: matched: layer + bias + Relu + post-activation bypass: weights conv1/weights -> "
+      "conv1/weights_quant (4 bits), "
+      "output conv1/Relu -> conv1/act_quant, after the bypass block/Add -> no quantizer, a Relu follows",
+      "block/conv/Conv2D: matched: layer + bias + bypass + Relu: weights block/conv/weights -> "
+      "block/conv/weights_quant (2 bits, symmetric, "
+      "per channel), before the bypass block/conv/BiasAdd -> block/conv/conv_quant (3 bits, symmetric, decay "
+      "0.5), output block/Relu -> block/act_quant (3 bits, symmetric, decay 0.5)",
+      "last/Conv2D: matched: layer: weights last/weights -> last/weights_quant, output last/Conv2D -> last/act_quant "
+      "(5 bits)"}},
+    {"ThePostActivationBypassBelongsToItsLayer",
+     "images | conv_relu b/conv | Add b/Add images",
+     {.layer_bits = {{.pattern = "b/conv", .activation_bits = 3}}},
+     {"b/conv/weights_quant: 8", "b/conv/act_quant: 3", "b/post_activation_bypass_quant: 3"}},
+    {"InputsHaveTheCommonBits",
+     "images | conv a",
+     {.quantize_input = true, .layer_bits = {{.pattern = "*", .activation_bits = 3}}},
+     {"images/input_quant: 8", "a/weights_quant: 8", "a/act_quant: 3"}},
+    {"PerChannelCanBeSwitchedOffForALayer",
+     "images | conv a | conv b",
+     {.per_channel = true, .layer_bits = {{.pattern = "a", .per_channel = false}}},
+     {"a/weights_quant: per_tensor", "a/act_quant", "b/weights_quant: per_channel", "b/act_quant"},
+     {"a/Conv2D: matched: layer: weights a/weights -> a/weights_quant (per tensor), output a/Conv2D -> a/act_quant"}},
+    {"ALayersSymmetricWeights",
+     "images | conv a",
+     {.layer_bits = {{.pattern = "a", .symmetric_weights = true}}},
+     {"a/weights_quant: symmetric", "a/act_quant: asymmetric"},
+     {"a/Conv2D: matched: layer: weights a/weights -> a/weights_quant (symmetric), output a/Conv2D -> a/act_quant"}},
+    {"ALayersSymmetricOutput",
+     "images | conv a",
+     {.symmetric_weights = true, .layer_bits = {{.pattern = "a", .symmetric = true}}},
+     {"a/weights_quant: symmetric", "a/act_quant: symmetric"},
+     {"a/Conv2D: matched: layer: weights a/weights -> a/weights_quant, output a/Conv2D -> a/act_quant (symmetric)"}},
+    {"ALayersAsymmetricWeights",
+     "images | conv a",
+     {.symmetric_weights = true, .layer_bits = {{.pattern = "a", .symmetric_weights = false}}},
+     {"a/weights_quant: asymmetric", "a/act_quant: asymmetric"},
+     {"a/Conv2D: matched: layer: weights a/weights -> a/weights_quant (asymmetric), output a/Conv2D -> a/act_quant"}},
+    {"ALayersAsymmetricOutput",
+     "images | conv a",
+     {.symmetric = true, .layer_bits = {{.pattern = "a", .symmetric = false, .symmetric_weights = true}}},
+     {"a/weights_quant: symmetric", "a/act_quant: asymmetric"},
+     {"a/Conv2D: matched: layer: weights a/weights -> a/weights_quant, output a/Conv2D -> a/act_quant (asymmetric)"}},
+    // Of the weights the layer's setting says nothing.
+    {"AnAsymmetricOutputLeavesWeightsAsTheyAre",
+     "images | conv a",
+     {.symmetric_weights = true, .layer_bits = {{.pattern = "a", .symmetric = false}}},
+     {"a/weights_quant: symmetric", "a/act_quant: asymmetric"}},
+    {"TheFirstPatternOfALayerDecides",
+     "images | conv a | conv b | conv other",
+     {.weight_bits = 5,
+      .activation_bits = 6,
+      .per_channel = true,
+      .ema_decay = 0.5,
+      .layer_bits = {{.pattern = "a", .weight_bits = 2, .symmetric = true, .per_channel = false},
+                     {.pattern = "?", .activation_bits = 3, .ema_decay = 0.9}}},
+     {"a/weights_quant: 2 per_tensor", "a/act_quant: 6 symmetric decay=0.5", "b/weights_quant: 5 per_channel",
+      "b/act_quant: 3 asymmetric decay=0.9", "other/weights_quant: 5 per_channel",
+      "other/act_quant: 6 asymmetric decay=0.5"}},
+    {"TheScopeLimitsLayersAndActivations",
+     "[1,1,2,2]shared; images | conv net/a shared | Relu net/a/Relu | conv net/ab shared | Relu net/ab/Relu | "
+     "conv_bias net/a/deep | Relu elsewhere/Relu",
+     {.scope = "net/a"},
+     {"shared > net/a/weights_quant > net/a/Conv2D:1", "net/a/act_quant", "net/a/deep/weights_quant"},
+     {"note: 2 edges into layers left float: shared -> net/ab/Conv2D (outside scope \"net/a\"), ..."}},
+    {"ASlashAtTheEndOfTheScopeDoesNotMatter",
+     "[1,1,2,2]shared; images | conv net/a shared | Relu net/a/Relu | conv net/ab shared | Relu net/ab/Relu | "
+     "conv_bias net/a/deep | Relu elsewhere/Relu",
+     {.scope = "net/a/"},
+     {"shared > net/a/weights_quant > net/a/Conv2D:1", "net/a/act_quant", "net/a/deep/weights_quant"},
+     {"note: 2 edges into layers left float: shared -> net/ab/Conv2D (outside scope \"net/a/\"), ..."}},
+    {"AScopeWithoutLayersIsNoted",
+     kSmallNet,
+     {.scope = "conv"},
+     {},
+     {"note: no layer is in scope \"conv\"",
+      "note: 5 edges into layers left float: conv1/weights -> conv1/Conv2D (outside scope \"conv\"), ..."}},
+    {"FreezingWhatIsNotThereIsNoted",
+     kThree,
+     {.freeze_bn_delay = 3},
+     three({8, 8, 8, 8, 8, 8}),
+     {"note: `freeze_bn_delay` has no effect: no batch norm trains here"}},
+};
 
-TEST(LayerSettings, ObservedRangesTreatTheLogitsLikeAllOthers) {
-  const Bits four = {{"a/weights_quant", 4}, {"a/act_quant", 4},     {"b/weights_quant", 4},
-                     {"b/act_quant", 4},     {"c/weights_quant", 4}, {"c/act_quant", 4}};
-  EXPECT_EQ(rewritten({.weight_bits = 4, .activation_bits = 4}), four);
-}
+class LayerSettingsTest : public ::testing::TestWithParam<RewriteCase> {};
 
-/// The pictures less a mean, times a factor, through a layer and a pool behind it.
-ToyGraph preprocessed() {
-  ToyGraph toy;
-  Graph& graph = toy.graph;
-  const Output mean = layers::constant(graph, "mean", {}, {0.5}), factor = layers::constant(graph, "factor", {}, {4});
-  Output x = layers::mul(graph, "Mul", layers::sub(graph, "Sub", toy.images(), mean), factor);
-  x = layers::sigmoid(graph, "Sigmoid", x);
-  x = layers::avg_pool(graph, "Pool", toy.conv_relu("a", x), {.window = {2, 2}});
-  graph.set_outputs({toy.conv_bias("b", x)});
-  return toy;
-}
+TEST_P(LayerSettingsTest, ReachTheQuantizers) { testing::expect_rewrite(GetParam()); }
 
-TEST(LayerSettings, WhatIsMadeOfThePicturesBeforeLayersHas8Bits) {
-  const auto bits_with = [](const RewriteOptions& options) {
-    ToyGraph toy = preprocessed();
-    create_training_graph(toy.graph, options);
-    EXPECT_TRUE(create_training_graph(toy.graph, options).conflicts.empty());
-    return bits_of(toy.graph);
+INSTANTIATE_TEST_SUITE_P(Ends, LayerSettingsTest, ::testing::ValuesIn(kEnds), testing::name_of_row<RewriteCase>);
+INSTANTIATE_TEST_SUITE_P(Options, LayerSettingsTest, ::testing::ValuesIn(kOptions), testing::name_of_row<RewriteCase>);
+
+const std::vector<SecondRewrite> kSecond = {
+    {"OtherSettings",
+     kSmallNet,
+     {.weight_bits = 4, .quant_delay = 5},
+     {.weight_bits = 8, .symmetric = true, .per_channel = true},
+     {"per_channel", "quant_delay", "symmetric", "weight_bits"}},
+    {"TheFlagThatComesBeforeAPattern",
+     kThree,
+     {.layer_bits = kAll34},
+     {.logits_bits = 6, .ends_bits = 7, .layer_bits = kAll34},
+     {"ends_bits: a/weights_quant has 3 bits, not 7", "ends_bits: c/weights_quant has 3 bits, not 7",
+      "logits_bits: c/act_quant has 4 bits, not 6"}},
+    {"AnotherWidth",
+     kThree,
+     {.weight_bits = 4, .activation_bits = 4, .logits_bits = 6, .ends_bits = 8},
+     {.weight_bits = 4, .activation_bits = 4, .logits_bits = 5, .ends_bits = 7},
+     {"ends_bits: a/weights_quant has 8 bits, not 7", "ends_bits: c/weights_quant has 8 bits, not 7",
+      "logits_bits: c/act_quant has 6 bits, not 5"}},
+    {"FullRangeWeights",
+     kThree,
+     {.weight_bits = 2, .full_range_weights = true},
+     {.weight_bits = 2},
+     {"full_range_weights: a/weights_quant has all integers, not a narrow range",
+      "full_range_weights: b/weights_quant has all integers, not a narrow range",
+      "full_range_weights: c/weights_quant has all integers, not a narrow range"}},
+};
+
+class SecondSettings : public ::testing::TestWithParam<SecondRewrite> {};
+TEST_P(SecondSettings, AreConflicts) { testing::expect_conflicts(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(Rewrite, SecondSettings, ::testing::ValuesIn(kSecond), testing::name_of_row<SecondRewrite>);
+
+TEST(LayerSettings, WhatIsOutOfRangeIsRefusedAndLeavesTheGraphAlone) {
+  ToyGraph toy(kSmallNet);
+  const std::uint64_t revision = toy.graph.revision();
+  const auto refuses = [&](const RewriteOptions& options, const Names& parts) {
+    Graph empty;
+    EXPECT_TRUE(mentions(error_of([&] { options.check(); }), parts));
+    EXPECT_TRUE(mentions(error_of([&] { create_training_graph(toy.graph, options); }), parts));
+    EXPECT_TRUE(mentions(error_of([&] { create_eval_graph(empty, options); }), parts)) << "nothing is to be quantized";
   };
-  const std::string product = "Mul/activation_Mul_quant", gate = "Sigmoid/activation_Sigmoid_quant",
-                    pool = "Pool/activation_AvgPool_quant";
-  const Bits four = bits_with({.weight_bits = 4, .activation_bits = 4});
-  EXPECT_EQ(four.at(product), 8);
-  EXPECT_EQ(four.at(gate), 8);
-  EXPECT_EQ(four.at(pool), 4);
-  EXPECT_EQ(four.at("a/act_quant"), 4);
-  EXPECT_EQ(bits_with({.activation_bits = 12}).at(product), 12) << "8 bits would be fewer";
-  const Bits asked = bits_with({.activation_bits = 4, .quantize_input = true});
-  EXPECT_EQ(asked.at("images/input_quant"), 4);
-  EXPECT_EQ(asked.at(product), 4) << "no more than its input has";
-}
-
-TEST(LayerSettings, LearnedRangesGiveTheLogits8Bits) {
-  const Bits expected = {{"a/weights_quant", 2}, {"a/act_quant", 3},     {"b/weights_quant", 2},
-                         {"b/act_quant", 3},     {"c/weights_quant", 2}, {"c/act_quant", 8}};
-  EXPECT_EQ(rewritten({.weight_bits = 2, .activation_bits = 3, .ranges = RangeChoice::kAuto}), expected);
-  EXPECT_EQ(rewritten({.weight_bits = 2, .activation_bits = 3, .ranges = RangeChoice::kLearned}), expected);
-  const Bits wide = rewritten({.activation_bits = 12, .ranges = RangeChoice::kLearned});
-  EXPECT_EQ(wide.at("c/act_quant"), 12) << "8 bits would be fewer";
-  EXPECT_EQ(rewritten({.activation_bits = 5, .ranges = RangeChoice::kAuto}).at("c/act_quant"), 5) << "observed";
-}
-
-TEST(LayerSettings, LogitsBits) {
-  for (const RangeChoice ranges : {RangeChoice::kObserved, RangeChoice::kLearned}) {
-    const Bits bits = rewritten({.weight_bits = 2, .activation_bits = 2, .ranges = ranges, .logits_bits = 5});
-    EXPECT_EQ(bits.at("c/act_quant"), 5);
-    EXPECT_EQ(bits.at("c/weights_quant"), 2);
-    EXPECT_EQ(bits.at("b/act_quant"), 2);
-  }
-}
-
-TEST(LayerSettings, EndsBitsAreThoseOfFirstAndLastWeightsAndOfLogits) {
-  const Bits expected = {{"a/weights_quant", 7}, {"a/act_quant", 2},     {"b/weights_quant", 2},
-                         {"b/act_quant", 2},     {"c/weights_quant", 7}, {"c/act_quant", 7}};
-  EXPECT_EQ(rewritten({.weight_bits = 2, .activation_bits = 2, .ends_bits = 7}), expected);
-  const RewriteOptions both = {.weight_bits = 2, .activation_bits = 2, .logits_bits = 4, .ends_bits = 7};
-  EXPECT_EQ(rewritten(both).at("c/act_quant"), 4);
-  EXPECT_EQ(rewritten(both).at("c/weights_quant"), 7);
-}
-
-/// Once a file that names the last layer silently took the effect of both.
-TEST(LayerSettings, LogitsBitsAndEndsBitsComeBeforePatterns) {
-  const LayerBits all = {.pattern = "*", .weight_bits = 3, .activation_bits = 4};
-  const Bits by_file = {{"a/weights_quant", 3}, {"a/act_quant", 4},     {"b/weights_quant", 3},
-                        {"b/act_quant", 4},     {"c/weights_quant", 3}, {"c/act_quant", 4}};
-  for (const RangeChoice ranges : {RangeChoice::kObserved, RangeChoice::kLearned}) {
-    EXPECT_EQ(rewritten({.ranges = ranges, .layer_bits = {all}}), by_file);
-    Bits expected = by_file;
-    expected["c/act_quant"] = 6;
-    EXPECT_EQ(rewritten({.ranges = ranges, .logits_bits = 6, .layer_bits = {all}}), expected);
-    expected["a/weights_quant"] = expected["c/weights_quant"] = 7;
-    EXPECT_EQ(rewritten({.ranges = ranges, .logits_bits = 6, .ends_bits = 7, .layer_bits = {all}}), expected);
-    expected["c/act_quant"] = 7;
-    EXPECT_EQ(rewritten({.ranges = ranges, .ends_bits = 7, .layer_bits = {all}}), expected);
-  }
-}
-
-TEST(LayerSettings, LogitsBitsEqualToActivationBitsComeBeforePatterns) {
-  const LayerBits last = {.pattern = "c", .weight_bits = 2, .activation_bits = 2};
-  const Bits bits = rewritten({.logits_bits = 8, .layer_bits = {last}});
-  EXPECT_EQ(bits.at("c/act_quant"), 8);
-  EXPECT_EQ(bits.at("c/weights_quant"), 2);
-}
-
-TEST(LayerSettings, AConflictNamesTheFlagThatComesBeforeAPattern) {
-  ToyGraph toy = three_layers();
-  const std::vector<LayerBits> layer_bits = {{.pattern = "*", .weight_bits = 3, .activation_bits = 4}};
-  create_training_graph(toy.graph, {.layer_bits = layer_bits});
-  std::vector<std::string> texts;
-  for (const auto& conflict :
-       create_training_graph(toy.graph, {.logits_bits = 6, .ends_bits = 7, .layer_bits = layer_bits}).conflicts)
-    texts.push_back(conflict.setting + ": " + conflict.text);
-  EXPECT_EQ(texts, (testing::Names{"ends_bits: a/weights_quant has 3 bits, not 7",
-                                   "ends_bits: c/weights_quant has 3 bits, not 7",
-                                   "logits_bits: c/act_quant has 4 bits, not 6"}));
-}
-
-TEST(LayerSettings, OneLayerIsFirstAndLast) {
-  ToyGraph toy;
-  toy.graph.set_outputs({toy.conv_relu("only", toy.images())});
-  create_training_graph(toy.graph, {.weight_bits = 2, .activation_bits = 2, .ends_bits = 8});
-  EXPECT_EQ(bits_of(toy.graph), (Bits{{"only/weights_quant", 8}, {"only/act_quant", 8}}));
-}
-
-TEST(LayerSettings, BranchesHaveTheirOwnEnds) {
-  ToyGraph toy;
-  const Output images = toy.images();
-  const Output left = toy.conv_relu("left", images), right = toy.conv_relu("right", images);
-  const Output sum = layers::add(toy.graph, "sum", left, right);
-  toy.graph.set_outputs({toy.conv_bias("one", sum), toy.conv_bias("two", sum)});
-  create_training_graph(toy.graph, {.weight_bits = 2, .activation_bits = 2, .ends_bits = 8});
-  const Bits bits = bits_of(toy.graph);
-  for (const char* end : {"left/weights_quant", "right/weights_quant", "one/weights_quant", "two/weights_quant",
-                          "one/act_quant", "two/act_quant"})
-    EXPECT_EQ(bits.at(end), 8) << end;
-  EXPECT_EQ(bits.at("left/act_quant"), 2);
-}
-
-/// A batch norm that is folded for training brings a convolution for its statistics, which is nobody's neighbour.
-TEST(LayerSettings, FoldedBatchNormsChangeNothingAboutTheEnds) {
-  for (const BnFold fold : {BnFold::kTf, BnFold::kSingle}) {
-    ToyGraph toy;
-    const auto block = [&](const std::string& scope, Output x) {
-      return layers::relu(toy.graph, scope + "/Relu", toy.batch_norm(scope, toy.conv(scope, x)));
-    };
-    toy.graph.set_outputs({toy.conv_bias("c", block("b", block("a", toy.images())))});
-    create_training_graph(toy.graph, {.weight_bits = 3, .activation_bits = 3, .ends_bits = 8, .bn_fold = fold});
-    const Bits bits = bits_of(toy.graph);
-    EXPECT_EQ(bits.at("a/weights_quant"), 8);
-    EXPECT_EQ(bits.at("b/weights_quant"), 3);
-    EXPECT_EQ(bits.at("c/weights_quant"), 8);
-    EXPECT_EQ(bits.at("a/act_quant"), 3);
-    EXPECT_EQ(bits.at("c/act_quant"), 8);
-  }
-}
-
-TEST(LayerSettings, AnotherWidthIsAConflictThatNamesItsSetting) {
-  ToyGraph toy = three_layers();
-  create_training_graph(toy.graph, {.weight_bits = 4, .activation_bits = 4, .logits_bits = 6, .ends_bits = 8});
-  const RewriteReport again =
-      create_training_graph(toy.graph, {.weight_bits = 4, .activation_bits = 4, .logits_bits = 5, .ends_bits = 7});
-  std::vector<std::string> texts;
-  for (const SettingConflict& conflict : again.conflicts) texts.push_back(conflict.setting + ": " + conflict.text);
-  EXPECT_EQ(texts, (testing::Names{"ends_bits: a/weights_quant has 8 bits, not 7",
-                                   "ends_bits: c/weights_quant has 8 bits, not 7",
-                                   "logits_bits: c/act_quant has 6 bits, not 5"}));
-}
-
-TEST(LayerSettings, BitsOutOfRange) {
-  Graph graph;
-  EXPECT_TRUE(mentions(error_of([&] { create_training_graph(graph, {.logits_bits = 1}); }),
-                       {"logits_bits must be 2 to 16, not 1"}));
-  EXPECT_TRUE(mentions(error_of([&] { create_training_graph(graph, {.ends_bits = 17}); }),
-                       {"ends_bits must be 2 to 16, not 17"}));
-}
-
-TEST(LayerSettings, FullRangeWeights) {
-  ToyGraph toy = three_layers();
-  create_training_graph(toy.graph, {.weight_bits = 2, .full_range_weights = true});
-  EXPECT_FALSE(toy.quantizer("a/weights_quant").narrow_range);
-  EXPECT_FALSE(toy.quantizer("a/act_quant").narrow_range);
-  const RewriteReport again = create_training_graph(toy.graph, {.weight_bits = 2});
-  ASSERT_EQ(again.conflicts.size(), 3u);
-  EXPECT_EQ(again.conflicts[0].setting, "full_range_weights");
-  EXPECT_EQ(again.conflicts[0].text, "a/weights_quant has all integers, not a narrow range");
+  refuses({.weight_bits = 1}, {"weight_bits", "1"});
+  refuses({.weight_bits = 17}, {"weight_bits", "17"});
+  refuses({.activation_bits = 1}, {"activation_bits"});
+  refuses({.activation_bits = -8}, {"activation_bits", "-8"});
+  refuses({.quant_delay = -1}, {"quant_delay"});
+  refuses({.freeze_bn_delay = -1}, {"freeze_bn_delay"});
+  for (const double decay : {-0.1, 1.0, 1.5, std::nan(""), std::numeric_limits<double>::infinity()})
+    refuses({.ema_decay = decay}, {"ema_decay"});
+  refuses({.logits_bits = 1}, {"logits_bits must be 2 to 16, not 1"});
+  refuses({.ends_bits = 17}, {"ends_bits must be 2 to 16, not 17"});
+  refuses({.layer_bits = {{.pattern = "a", .weight_bits = 1}}}, {"\"a\"", "weight_bits"});
+  for (const int bits : {1, 17})
+    refuses({.activation_bits = 4, .sums_bits = bits}, {concat("sums_bits must be 2 to 16, not ", bits)});
+  refuses({.activation_bits = 4, .sums_bits = 3}, {"sums_bits must be 4 or more, the bits of activations, not 3"});
+  refuses({.activation_bits = 4, .layer_bits = {{.pattern = "a", .sums_bits = 3}}},
+          {"pattern \"a\"", "sums_bits must be 4 or more, the bits of activations, not 3"});
+  refuses({.layer_bits = {{.pattern = "a", .activation_bits = 5, .sums_bits = 4}}},
+          {"pattern \"a\"", "sums_bits must be 5 or more"});
+  refuses({.layer_bits = {{.pattern = "a", .sums_bits = 17}}}, {"sums_bits must be 2 to 16"});
+  EXPECT_EQ(toy.graph.revision(), revision);
+  EXPECT_NO_THROW((RewriteOptions{.weight_bits = 2, .activation_bits = 16, .ema_decay = 0}.check()));
 }
 
 }  // namespace

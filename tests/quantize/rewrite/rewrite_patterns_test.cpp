@@ -1,393 +1,314 @@
-// One test a pattern of the rewrite: which quantizers appear, under which names, and which edges they take over.
-#include <gtest/gtest.h>
-
-#include "quantize/rewrite/rewrite.h"
-#include "tests/quantize/toy_graph.h"
+// One row a pattern of the rewrite: which quantizers appear, under which names, and which edges they take over.
+#include "tests/quantize/rewrite/rewrite_case.h"
 
 namespace miniqat::quantize::rewrite_patterns_test {
 namespace {
 
+using testing::expect_rewrite;
 using testing::Names;
-using testing::ToyGraph;
+using testing::RewriteCase;
 
-TEST(RewritePatterns, LayerBiasRelu) {
-  ToyGraph toy;
-  layers::max_pool(toy.graph, "pool", toy.conv_relu("conv1", toy.images()));
-  const RewriteReport report = create_training_graph(toy.graph, {.weight_bits = 4, .activation_bits = 5});
-  EXPECT_EQ(report.inserted, (Names{"conv1/weights_quant", "conv1/act_quant"}));
-  EXPECT_EQ(toy.input("conv1/Conv2D"), "images");
-  EXPECT_EQ(toy.input("conv1/Conv2D", 1), "conv1/weights_quant");
-  EXPECT_EQ(toy.input("conv1/weights_quant"), "conv1/weights");
-  EXPECT_EQ(toy.input("conv1/BiasAdd"), "conv1/Conv2D");
-  EXPECT_EQ(toy.input("conv1/Relu"), "conv1/BiasAdd");
-  EXPECT_EQ(toy.input("conv1/act_quant"), "conv1/Relu");
-  EXPECT_EQ(toy.input("pool"), "conv1/act_quant");
+const std::vector<RewriteCase> kLayers = {
+    {"LayerBiasRelu",
+     "images | conv_relu conv1 | MaxPool pool",
+     {.weight_bits = 4, .activation_bits = 5},
+     {"conv1/weights > conv1/weights_quant > conv1/Conv2D:1: 4 narrow last_value from=-6 to=6",
+      "conv1/Relu > conv1/act_quant > pool: 5 wide moving_average from=0 to=6"}},
+    {"DepthwiseWithRelu6",
+     "images | depthwise dw | bias dw | Relu6 dw/Relu6",
+     {},
+     {"dw/weights > dw/weights_quant > dw/DepthwiseConv2d:1", "dw/Relu6 > dw/act_quant: from=0"}},
+    {"IdentityIsAnActivation",
+     "images | conv_bias conv1 | Identity conv1/linear | MaxPool pool",
+     {},
+     {"conv1/weights_quant", "conv1/linear > conv1/act_quant > pool: from=0"}},
+    {"IdentityBesideOtherReadersIsACopy",
+     "images | conv_bias conv1 | Identity copy; conv1/BiasAdd | MaxPool pool",
+     {},
+     {"conv1/weights_quant", "conv1/BiasAdd > conv1/act_quant > copy pool"}},
+    {"IdentityBesideAGraphOutputIsACopy",
+     "images | conv_bias conv1 | Identity copy; conv1/BiasAdd | output",
+     {},
+     {"conv1/weights_quant", "conv1/BiasAdd > conv1/act_quant > copy output"}},
+    {"LastLayerIsQuantizedAfterItsBias",
+     "?[3,2]x | dense fc 2 | bias fc | output",
+     {},
+     {"fc/weights > fc/weights_quant > fc/MatMul:1", "fc/BiasAdd > fc/act_quant > output: from=0"}},
+    {"BiasAsAnAdd",
+     "images | conv a | Add a/Add [2]a/biases | Relu a/Relu",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant"}},
+    {"BiasAsAnAddOnTheLeft",
+     "images | conv a; [2]a/biases | Add a/Add a/Conv2D | Relu a/Relu",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant"}},
+    {"BiasThroughAnIdentity",
+     "[2]a/biases | Identity a/read; images | conv a | Add a/Add a/read | Relu a/Relu",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant"}},
+    {"BiasThroughAnIdentityOnTheLeft",
+     "images | conv a; [2]a/biases | Identity a/read | Add a/Add a/Conv2D | Relu a/Relu",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant"}},
+    {"ConstantBias", "images | conv a | Add a/Add =[2]a/biases", {}, {"a/weights_quant", "a/Add > a/act_quant"}},
+    {"ScalarBias", "images | conv a | Add a/Add =[]a/biases", {}, {"a/weights_quant", "a/Add > a/act_quant"}},
+    {"BatchToSpaceStandsBeforeTheBias",
+     "images | SpaceToBatchND fold | conv a | BatchToSpaceND unfold | bias a | Relu a/Relu",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant"},
+     {"a/Conv2D: matched: layer + BatchToSpaceND + bias + Relu: weights a/weights -> a/weights_quant, output a/Relu -> "
+      "a/act_quant"}},
+    {"LayerWithoutBiasAndActivation",
+     "images | conv conv1 | MaxPool pool",
+     {},
+     {"conv1/weights_quant", "conv1/Conv2D > conv1/act_quant > pool"}},
+    {"SeparableConvolution",
+     "images | depthwise sep/depthwise | conv_relu sep/pointwise",
+     {},
+     {"sep/depthwise/weights_quant", "sep/depthwise/DepthwiseConv2d > sep/depthwise/act_quant > sep/pointwise/Conv2D",
+      "sep/pointwise/weights_quant", "sep/pointwise/act_quant"}},
+    {"NamesDoNotMatter",
+     "images | conv weights_quant [1,1,2,2]BiasAdd | BiasAdd Relu [2]BatchNorm | Relu Conv2D",
+     {},
+     {"weights_quant/weights_quant", "Conv2D > weights_quant/act_quant"}},
+    {"TakenNamesGetNumbers",
+     "[2]a/weights_quant; [2]a/act_quant/min; images | conv_relu a | Conv2D a/second [1,1,2,2]a/second_weights",
+     {},
+     {"a/weights_quant_1", "a/act_quant_1", "a/weights_quant_2", "a/act_quant_2"}},
+};
 
-  const FakeQuantAttributes weights = toy.quantizer("conv1/weights_quant");
-  EXPECT_EQ(weights.bits, 4);
-  EXPECT_TRUE(weights.narrow_range);
-  EXPECT_EQ(weights.range, RangeKind::kLastValue);
-  EXPECT_EQ(toy.initial("conv1/weights_quant/min"), -6);
-  EXPECT_EQ(toy.initial("conv1/weights_quant/max"), 6);
-  const FakeQuantAttributes activations = toy.quantizer("conv1/act_quant");
-  EXPECT_EQ(activations.bits, 5);
-  EXPECT_FALSE(activations.narrow_range);
-  EXPECT_EQ(activations.range, RangeKind::kMovingAverage);
-  EXPECT_EQ(toy.initial("conv1/act_quant/min"), 0);
-  EXPECT_EQ(toy.initial("conv1/act_quant/max"), 6);
-}
+const std::vector<RewriteCase> kBypasses = {
+    {"BypassWithActivation",
+     "images | conv_bias block/conv | Add block/Add images | Relu block/Relu | MaxPool pool",
+     {},
+     {"block/conv/weights_quant", "block/conv/BiasAdd > block/conv/conv_quant > block/Add: from=-6",
+      "block/Relu > block/act_quant > pool: from=0"}},
+    {"BypassWithoutBiasOrActivation",
+     "images | conv block/conv; images | Add block/Add block/conv/Conv2D | output",
+     {},
+     {"block/conv/weights_quant", "block/conv/Conv2D > block/conv/conv_quant > block/Add:1",
+      "block/Add > block/add_quant > output"}},
+    {"ScopesEndAtTheTop",
+     "images | Conv2D Conv2D [1,1,2,2]weights | Add Add images | Relu Relu",
+     {},
+     {"weights > weights_quant > Conv2D:1", "Conv2D > conv_quant > Add", "Relu > act_quant"}},
+    {"BothOperandsOfABypassAreLayers",
+     "images | conv_bias block/main; images | conv_bias block/side;"
+     "block/main/BiasAdd | Add block/Add block/side/BiasAdd | Relu block/Relu",
+     {},
+     {"block/main/weights_quant", "block/main/BiasAdd > block/main/conv_quant > block/Add",
+      "block/Relu > block/act_quant", "block/side/weights_quant",
+      "block/side/BiasAdd > block/side/conv_quant > block/Add:1"}},
+    {"PostActivationBypass",
+     "images | conv_relu block/conv | Add block/Add images | MaxPool pool",
+     {},
+     {"block/conv/weights_quant", "block/conv/Relu > block/conv/act_quant > block/Add",
+      "block/Add > block/post_activation_bypass_quant > pool"}},
+    {"PostActivationBypassBeforeARelu",
+     "images | conv_relu block/conv | Add block/Add images | Relu block/Relu | MaxPool pool",
+     {},
+     {"block/conv/weights_quant", "block/conv/Relu > block/conv/act_quant > block/Add",
+      "block/Relu > block/Relu/activation_Relu_quant > pool: from=0"}},
+    {"ReluIsTheBypassOfTheNextBlock",
+     "images | conv_relu a | conv_bias b/conv | Add b/Add a/Relu | Relu b/Relu",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant > b/conv/Conv2D b/Add:1", "b/conv/weights_quant",
+      "b/conv/BiasAdd > b/conv/conv_quant > b/Add", "b/Relu > b/act_quant"}},
+    {"LargestMatchWins",
+     "images | conv_bias block/conv | Relu other/Relu | MaxPool pool;"
+     "block/conv/BiasAdd | Add block/Add images | Relu block/Relu",
+     {},
+     {"block/conv/weights_quant", "block/conv/BiasAdd > block/conv/conv_quant > other/Relu block/Add",
+      "block/Relu > block/act_quant", "other/Relu > other/Relu/activation_Relu_quant > pool"}},
+    // One with a post-activation bypass would leave late/Add without the integers of a/BiasAdd.
+    {"AmongEqualMatchesTheOneThatIsNotReadInsideWins",
+     "images | conv_bias a | Add late/Add images | Relu late/Relu; a/BiasAdd | Relu a/Relu | Add Add images",
+     {},
+     {"a/weights_quant", "a/BiasAdd > a/conv_quant > late/Add a/Relu", "late/Relu > act_quant",
+      "a/Relu > a/Relu/activation_Relu_quant > Add", "Add > Add/activation_Add_quant"}},
+    {"BothOperandsAreOneLayer",
+     "images | conv a | Add a/Add a/Conv2D",
+     {},
+     {"a/weights_quant", "a/Conv2D > a/conv_quant > a/Add a/Add:1", "a/Add > add_quant"}},
+    {"TwoActivationsOfOneLayer",
+     "images | conv_bias a | Relu one; a/BiasAdd | Relu6 two",
+     {},
+     {"a/weights_quant", "a/BiasAdd > a/act_quant > one two", "one > one/activation_Relu_quant",
+      "two > two/activation_Relu6_quant"}},
+    {"AddReadByReluAndOthersIsQuantizedItself",
+     "images | conv_bias block/conv | Add block/Add images | Relu block/Relu; block/Add | MaxPool pool",
+     {},
+     {"block/conv/weights_quant", "block/conv/BiasAdd > block/conv/conv_quant > block/Add",
+      "block/Relu > block/act_quant", "block/Add > block/Add/activation_Add_quant > block/Relu pool"}},
+};
 
-TEST(RewritePatterns, DepthwiseWithRelu6) {
-  ToyGraph toy;
-  const Output x = layers::depthwise_conv2d(toy.graph, "dw/DepthwiseConv2d", toy.images(),
-                                            layers::variable(toy.graph, "dw/weights", {1, 1, 2, 1}));
-  layers::relu6(toy.graph, "dw/Relu6", toy.bias("dw", x));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"dw/weights_quant", "dw/act_quant"}));
-  EXPECT_EQ(toy.input("dw/act_quant"), "dw/Relu6");
-  EXPECT_EQ(toy.initial("dw/act_quant/min"), 0);
-}
+const std::vector<RewriteCase> kWeights = {
+    {"WeightsThroughIdentityAndConcat",
+     "[1,1,2,2]a/weights | Identity a/read; images | conv a a/read;"
+     "[1,1,2,1]b/2 | Identity b/2/read; [1,1,2,1]b/1 | Concat b/whole b/2/read; a/Conv2D | conv b b/whole;"
+     "[1,1,2,1]c/1 | Concat c/whole [1,1,2,1]c/2 | Identity c/read; b/Conv2D | conv c c/read",
+     {},
+     {"a/read > a/weights_quant > a/Conv2D:1", "a/act_quant", "b/whole > b/weights_quant > b/Conv2D:1", "b/act_quant",
+      "c/read > c/weights_quant > c/Conv2D:1", "c/act_quant"},
+     {"b/1 -> b/whole: fused: weights of b/Conv2D", "c/whole -> c/read: fused: weights of c/Conv2D",
+      "c/read -> c/Conv2D: quantized: c/weights_quant"}},
+    {"FoldedWeightsAreAProductWithAVariable",
+     "=[2]scale | Mul a/mul_fold [1,1,2,2]a/weights; images | conv a a/mul_fold;"
+     "scale | Mul b/mul =[1,1,2,2]b/fixed; a/Conv2D | conv b b/mul",
+     {},
+     {"a/mul_fold > a/weights_quant > a/Conv2D:1", "a/act_quant"},
+     {"note: 1 edge into layers left float: b/mul -> b/Conv2D (its weights come from [Mul \"b/mul\"], not from a "
+      "Variable)"}},
+    {"MatMulTakesWeightsOnEitherSide",
+     "[2,2]left/weights | MatMul left/MatMul ?[2,2]x | dense right 2",
+     {},
+     {"left/weights > left/weights_quant > left/MatMul", "left/MatMul > left/act_quant > right/MatMul",
+      "right/weights > right/weights_quant > right/MatMul:1", "right/act_quant"}},
+    {"BothOperandsAreOneVariable",
+     "[2,2]square | MatMul MatMul square",
+     {},
+     {"square > weights_quant > MatMul:1", "MatMul > act_quant"},
+     {"note: 1 edge into layers left float: square -> MatMul (a parameter, but no layer's weights)"}},
+    {"SharedWeightsAreQuantizedOnceForLayersOnly",
+     "[1,1,2,2]weights | Identity read; images | conv a weights | conv b read; weights | Square penalty",
+     {},
+     {"weights > a/weights_quant > a/Conv2D:1 b/Conv2D:1", "a/act_quant", "b/act_quant"},
+     {},
+     true},
+    {"SharedWeightsWhereTheFirstLayerReadsACopy",
+     "[1,1,2,2]weights | Identity read; images | conv a read | conv b weights",
+     {},
+     {"read > a/weights_quant > a/Conv2D:1 b/Conv2D:1", "a/act_quant", "b/act_quant"},
+     {},
+     true},
+    {"WeightsThatOneLayerReadsTransposed",
+     "?[1,2]x | MatMul a/MatMul [2,3]tied | MatMulTransposed b/MatMul tied",
+     {.per_channel = true},
+     {"tied > a/weights_quant > a/MatMul:1 b/MatMul:1: per_tensor", "a/act_quant", "b/act_quant"},
+     {"a/MatMul: matched: layer: weights tied -> a/weights_quant (per tensor: shared with other channels), output "
+      "a/MatMul -> a/act_quant",
+      "b/MatMul: matched: layer: weights tied -> a/weights_quant (per tensor: the last axis is not the output "
+      "channel), "
+      "output b/MatMul -> b/act_quant"}},
+    {"TransposedWeightsHaveOneRange",
+     "?[1,4]x | MatMulTransposed d/MatMul [5,4]d/weights",
+     {.per_channel = true},
+     {"d/weights_quant: per_tensor ranges=[]", "d/act_quant"},
+     {"d/MatMul: matched: layer: weights d/weights -> d/weights_quant (per tensor: the last axis is not the output "
+      "channel), output d/MatMul -> d/act_quant"}},
+    {"SharedWeightsOfWhichOneLayerWantsOneRange",
+     "[1,1,2,2]shared; images | conv a shared | conv b shared",
+     {.per_channel = true, .layer_bits = {{.pattern = "a", .per_channel = false}}},
+     {"a/weights_quant: per_tensor", "a/act_quant", "b/act_quant"},
+     {"b/Conv2D: matched: layer: weights shared -> a/weights_quant (per tensor: shared with a/Conv2D), output b/Conv2D "
+      "-> b/act_quant",
+      "note: bits of layers (`bits_config`): shared is shared: the settings of a/Conv2D apply, those of b/Conv2D are "
+      "ignored"}},
+    {"WeightsThatWereQuantizedBefore",
+     "[1,1,2,2]weights | FakeQuant mine 8; images | conv a mine",
+     {.per_channel = true},
+     {"a/act_quant"},
+     {"a/Conv2D: matched: layer: weights weights -> mine (moving average) (per tensor: quantized before), output "
+      "a/Conv2D -> a/act_quant"}},
+    {"RangesOfChannels",
+     "images | conv a | DepthwiseConv2d b/DepthwiseConv2d [1,1,2,3]b/weights | Reshape flat 1 96 | dense c 4",
+     {.per_channel = true},
+     {"a/weights_quant: per_channel ranges=[2]", "a/act_quant: per_tensor", "b/weights_quant: per_channel ranges=[2,3]",
+      "b/act_quant", "c/weights_quant: per_channel ranges=[4]", "c/act_quant: per_tensor"},
+     {"c/MatMul: matched: layer: weights c/weights -> c/weights_quant, output c/MatMul -> c/act_quant"}},
+    {"WeightsOnTheLeftHaveOneRange",
+     "[3,1]e/weights | MatMul e/MatMul ?[1,5]x",
+     {.per_channel = true},
+     {"e/weights_quant: per_tensor ranges=[]", "e/act_quant"},
+     {"e/MatMul: matched: layer: weights e/weights -> e/weights_quant (per tensor: the last axis is not the output "
+      "channel), output e/MatMul -> e/act_quant"}},
+};
 
-TEST(RewritePatterns, IdentityIsAnActivation) {
-  ToyGraph toy;
-  const Output x = layers::identity(toy.graph, "conv1/linear", toy.conv_bias("conv1", toy.images()));
-  layers::max_pool(toy.graph, "pool", x);
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"conv1/weights_quant", "conv1/act_quant"}));
-  EXPECT_EQ(toy.input("conv1/act_quant"), "conv1/linear");
-  EXPECT_EQ(toy.initial("conv1/act_quant/min"), 0);
-}
+const std::vector<RewriteCase> kBetweenLayers = {
+    {"AddsAndMulsBetweenLayers",
+     "images | conv_relu a | MaxPool pool 1 | Reshape flat 1 4 4 2 | Mul product =[]two;"
+     "a/Relu | Dropout drop; product | Add sum drop",
+     {},
+     {"a/weights_quant", "a/act_quant", "product > product/activation_Mul_quant > sum",
+      "sum > sum/activation_Add_quant"},
+     {"drop -> sum: passed through: range of a/act_quant"}},
+    {"AddOrMulBeforeOneReluIsQuantizedAfterIt",
+     "images | conv_relu a | Mul product =[]two | Relu6 relu6 | conv b",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant > product", "b/weights_quant", "b/act_quant",
+      "relu6 > relu6/activation_Relu6_quant > b/Conv2D"}},
+    {"MulThatIsAGraphOutputIsQuantizedBesideItsRelu",
+     "images | conv_relu a | Mul product a/Relu | output | Relu relu",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant > product product:1",
+      "product > product/activation_Mul_quant > relu output", "relu > relu/activation_Relu_quant"}},
+    {"FloatAddsAndMulsStayFloat",
+     "images | Mul squared images | Add shifted images | conv a",
+     {},
+     {"a/weights_quant", "a/Conv2D > a/act_quant"},
+     {"note: 1 edge into layers left float: shifted -> a/Conv2D (computed from an input without quantizer "
+      "(`quantize_input`))"}},
+    {"PoolsMeansAndConcatsGetNewRangesAndMaxPoolsKeepTheirs",
+     "images | conv_relu a | MaxPool max; a/Relu | AvgPool avg; max | Concat both avg | Pad pad | Mean mean",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant > max avg", "avg > avg/activation_AvgPool_quant > both:1",
+      "both > both/activation_Concat_quant > pad", "mean > mean/activation_Mean_quant"}},
+    {"ReluAfterAPoolGetsItsOwnRange",
+     "images | conv_bias a | MaxPool pool | Relu relu | conv b",
+     {},
+     {"a/weights_quant", "a/BiasAdd > a/act_quant > pool", "b/weights_quant", "b/act_quant",
+      "relu > relu/activation_Relu_quant > b/Conv2D"}},
+    // Each has a quantizer: the batch norm is not part of the layer.
+    {"LayerBeforeABatchNormThatCannotBeFolded",
+     "images | conv_bias a | batch_norm a | Relu a/Relu | conv_relu b",
+     {},
+     {"a/weights_quant", "a/BiasAdd > a/act_quant > a/BatchNorm", "b/weights_quant", "b/act_quant",
+      "a/Relu > a/Relu/activation_Relu_quant > b/Conv2D"}},
+    {"LayerBeforeACopyAndABatchNormThatCannotBeFolded",
+     "images | conv_bias a | Identity a/copy | batch_norm a | Relu a/Relu | conv_relu b",
+     {},
+     {"a/weights_quant", "a/copy > a/act_quant > a/BatchNorm", "b/weights_quant", "b/act_quant",
+      "a/Relu > a/Relu/activation_Relu_quant > b/Conv2D"}},
+    // Nobody reads it.
+    {"BatchNormAfterTheActivationIsNoReasonToSkip",
+     "images | conv_relu a | batch_norm a",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant > a/BatchNorm"}},
+    {"ATensorThatFeedsAQuantizerGetsNoSecondOne",
+     "images | conv_relu a | Identity copy | Reshape flat 1 32 | FakeQuant mine 3",
+     {.quantize_input = true},
+     {"images/input_quant", "a/weights_quant"}},
+    {"NeitherDoWeightsOrInputs",
+     "images | Reshape flat_images 32 | FakeQuant mine 8; [1,1,2,2]weights | Reshape flat_weights 4 | "
+     "FakeQuant mine_too 8; images | conv a weights",
+     {.quantize_input = true},
+     {"a/act_quant"},
+     {"note: 1 edge into layers left float: weights -> a/Conv2D (a parameter, but no layer's weights)"}},
+    {"InputsThroughWhatKeepsTheirRange",
+     "images | Pad pad | conv a; other | Relu unrelated",
+     {.activation_bits = 6, .quantize_input = true},
+     {"images > images/input_quant > pad: 6 moving_average from=-6", "a/weights_quant", "a/act_quant"}},
+    {"InputsThroughOpsThatMakeRangesOfTheirOwn",
+     "images | AvgPool pool 1 | MaxPool max 1 | Add sum others | conv_bias a",
+     {.quantize_input = true},
+     {"others > others/input_quant > sum:1", "images > images/input_quant > pool", "a/weights_quant", "a/act_quant",
+      "pool > pool/activation_AvgPool_quant > max", "sum > sum/activation_Add_quant > a/Conv2D"}},
+    {"OutputsInTheMiddleMoveWithTheirTensor",
+     "images | conv_relu a | output | conv_bias b | output; a/weights | output",
+     {},
+     {"a/weights > a/weights_quant > a/Conv2D:1", "a/Relu > a/act_quant > b/Conv2D output", "b/weights_quant",
+      "b/BiasAdd > b/act_quant > output"}},
+};
 
-TEST(RewritePatterns, IdentityBesideOtherReadersIsACopy) {
-  ToyGraph toy;
-  const Output x = toy.conv_bias("conv1", toy.images());
-  layers::identity(toy.graph, "copy", x);
-  layers::max_pool(toy.graph, "pool", x);
-  create_training_graph(toy.graph);
-  EXPECT_EQ(toy.input("conv1/act_quant"), "conv1/BiasAdd");
-  EXPECT_EQ(toy.input("copy"), "conv1/act_quant");
-  EXPECT_EQ(toy.input("pool"), "conv1/act_quant");
-}
+class RewritePatterns : public ::testing::TestWithParam<RewriteCase> {};
 
-TEST(RewritePatterns, IdentityBesideAGraphOutputIsACopy) {
-  ToyGraph toy;
-  const Output x = toy.conv_bias("conv1", toy.images());
-  layers::identity(toy.graph, "copy", x);
-  toy.graph.set_outputs({x});
-  create_training_graph(toy.graph);
-  EXPECT_EQ(toy.input("conv1/act_quant"), "conv1/BiasAdd");
-  EXPECT_EQ(toy.graph.outputs().front().name(), "conv1/act_quant");
-  EXPECT_TRUE(create_training_graph(toy.graph).inserted.empty());
-}
+TEST_P(RewritePatterns, HaveTheirQuantizers) { expect_rewrite(GetParam()); }
 
-TEST(RewritePatterns, LastLayerIsQuantizedAfterItsBias) {
-  ToyGraph toy;
-  const Output x = layers::placeholder(toy.graph, "x", {3, 2});
-  const Output product = layers::matmul(toy.graph, "fc/MatMul", x, layers::variable(toy.graph, "fc/weights", {2, 2}));
-  toy.graph.set_outputs({toy.bias("fc", product)});
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"fc/weights_quant", "fc/act_quant"}));
-  EXPECT_EQ(toy.input("fc/act_quant"), "fc/BiasAdd");
-  EXPECT_EQ(toy.initial("fc/act_quant/min"), 0);
-  EXPECT_EQ(toy.graph.outputs().front().name(), "fc/act_quant");
-}
-
-TEST(RewritePatterns, BiasMayBeAnAddOfAVector) {
-  for (const bool through_identity : {false, true})
-    for (const bool vector_first : {false, true}) {
-      ToyGraph toy;
-      const Output product = toy.conv("conv1", toy.images());
-      Output biases = toy.vector("conv1/biases");
-      if (through_identity) biases = layers::identity(toy.graph, "conv1/biases/read", biases);
-      const Output sum = vector_first ? layers::add(toy.graph, "conv1/Add", biases, product)
-                                      : layers::add(toy.graph, "conv1/Add", product, biases);
-      layers::relu(toy.graph, "conv1/Relu", sum);
-      EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"conv1/weights_quant", "conv1/act_quant"}));
-    }
-}
-
-TEST(RewritePatterns, ConstantAndScalarBiasesCount) {
-  for (const Shape& shape : {Shape{2}, Shape{}}) {
-    ToyGraph toy;
-    const Output biases = layers::constant(toy.graph, "conv1/biases", shape, {0.5});
-    layers::add(toy.graph, "conv1/Add", toy.conv("conv1", toy.images()), biases);
-    EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"conv1/weights_quant", "conv1/act_quant"}));
-    EXPECT_EQ(toy.input("conv1/act_quant"), "conv1/Add");
-  }
-}
-
-TEST(RewritePatterns, BatchToSpaceStandsBeforeTheBias) {
-  ToyGraph toy;
-  const Output blocks = layers::space_to_batch(toy.graph, "fold", toy.images(), {.block_shape = {2, 2}});
-  const Output conv = toy.conv("atrous", blocks);
-  const Output unfolded = layers::batch_to_space(toy.graph, "unfold", conv, {.block_shape = {2, 2}});
-  layers::relu(toy.graph, "atrous/Relu", toy.bias("atrous", unfolded));
-  const RewriteReport report = create_training_graph(toy.graph);
-  EXPECT_EQ(report.inserted, (Names{"atrous/weights_quant", "atrous/act_quant"}));
-  EXPECT_EQ(toy.input("atrous/act_quant"), "atrous/Relu");
-  EXPECT_TRUE(report.matches.front().text.starts_with("layer + BatchToSpaceND + bias + Relu: "));
-}
-
-TEST(RewritePatterns, LayerWithoutBiasAndActivation) {
-  ToyGraph toy;
-  layers::max_pool(toy.graph, "pool", toy.conv("conv1", toy.images()));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"conv1/weights_quant", "conv1/act_quant"}));
-  EXPECT_EQ(toy.input("pool"), "conv1/act_quant");
-}
-
-TEST(RewritePatterns, SeparableConvolution) {
-  ToyGraph toy;
-  const Output depthwise = layers::depthwise_conv2d(toy.graph, "sep/depthwise/DepthwiseConv2d", toy.images(),
-                                                    layers::variable(toy.graph, "sep/depthwise/weights", {1, 1, 2, 1}));
-  toy.conv_relu("sep/pointwise", depthwise);
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"sep/depthwise/weights_quant", "sep/depthwise/act_quant", "sep/pointwise/weights_quant",
-                   "sep/pointwise/act_quant"}));
-  EXPECT_EQ(toy.input("sep/pointwise/Conv2D"), "sep/depthwise/act_quant");
-}
-
-TEST(RewritePatterns, BypassWithActivation) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  const Output sum = layers::add(toy.graph, "block/Add", toy.conv_bias("block/conv", x), x);
-  layers::max_pool(toy.graph, "pool", layers::relu(toy.graph, "block/Relu", sum));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"block/conv/weights_quant", "block/conv/conv_quant", "block/act_quant"}));
-  EXPECT_EQ(toy.input("block/Add"), "block/conv/conv_quant");
-  EXPECT_EQ(toy.input("block/conv/conv_quant"), "block/conv/BiasAdd");
-  EXPECT_EQ(toy.input("block/Relu"), "block/Add") << "the Add is computed with its activation";
-  EXPECT_EQ(toy.input("pool"), "block/act_quant");
-  EXPECT_EQ(toy.initial("block/conv/conv_quant/min"), -6);
-  EXPECT_EQ(toy.initial("block/act_quant/min"), 0);
-}
-
-TEST(RewritePatterns, BypassWithoutBiasOrActivation) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  toy.graph.set_outputs({layers::add(toy.graph, "block/Add", x, toy.conv("block/conv", x))});
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"block/conv/weights_quant", "block/conv/conv_quant", "block/add_quant"}));
-  EXPECT_EQ(toy.input("block/conv/conv_quant"), "block/conv/Conv2D");
-  EXPECT_EQ(toy.input("block/add_quant"), "block/Add");
-  EXPECT_EQ(toy.graph.outputs().front().name(), "block/add_quant");
-}
-
-TEST(RewritePatterns, ScopesEndAtTheTop) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  const Output product = layers::conv2d(toy.graph, "Conv2D", x, toy.filter("weights"));
-  layers::relu(toy.graph, "Relu", layers::add(toy.graph, "Add", product, x));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"weights_quant", "conv_quant", "act_quant"}));
-}
-
-TEST(RewritePatterns, BothOperandsOfABypassAreLayers) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  const Output main = toy.conv_bias("block/main", x);
-  const Output side = toy.conv_bias("block/side", x);
-  const Output sum = layers::add(toy.graph, "block/Add", main, side);
-  layers::relu(toy.graph, "block/Relu", sum);
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"block/main/weights_quant", "block/main/conv_quant", "block/act_quant", "block/side/weights_quant",
-                   "block/side/conv_quant"}));
-  EXPECT_EQ(toy.input("block/Add", 0), "block/main/conv_quant");
-  EXPECT_EQ(toy.input("block/Add", 1), "block/side/conv_quant");
-}
-
-TEST(RewritePatterns, PostActivationBypass) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  const Output sum = layers::add(toy.graph, "block/Add", toy.conv_relu("block/conv", x), x);
-  layers::max_pool(toy.graph, "pool", sum);
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"block/conv/weights_quant", "block/conv/act_quant", "block/post_activation_bypass_quant"}));
-  EXPECT_EQ(toy.input("block/Add"), "block/conv/act_quant");
-  EXPECT_EQ(toy.input("pool"), "block/post_activation_bypass_quant");
-}
-
-TEST(RewritePatterns, PostActivationBypassBeforeARelu) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  const Output sum = layers::add(toy.graph, "block/Add", toy.conv_relu("block/conv", x), x);
-  layers::max_pool(toy.graph, "pool", layers::relu(toy.graph, "block/Relu", sum));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"block/conv/weights_quant", "block/conv/act_quant", "block/Relu/activation_Relu_quant"}));
-  EXPECT_EQ(toy.input("block/Relu"), "block/Add");
-  EXPECT_EQ(toy.input("pool"), "block/Relu/activation_Relu_quant");
-  EXPECT_EQ(toy.initial("block/Relu/activation_Relu_quant/min"), 0);
-}
-
-TEST(RewritePatterns, ReluIsTheBypassOfTheNextBlock) {
-  ToyGraph toy;
-  const Output first = toy.conv_relu("a", toy.images());
-  const Output sum = layers::add(toy.graph, "b/Add", toy.conv_bias("b/conv", first), first);
-  layers::relu(toy.graph, "b/Relu", sum);
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"a/weights_quant", "a/act_quant", "b/conv/weights_quant", "b/conv/conv_quant", "b/act_quant"}));
-  EXPECT_EQ(toy.input("b/conv/Conv2D"), "a/act_quant");
-  EXPECT_EQ(toy.input("b/Add", 1), "a/act_quant");
-}
-
-TEST(RewritePatterns, LargestMatchWins) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  const Output product = toy.conv_bias("block/conv", x);
-  layers::max_pool(toy.graph, "pool", layers::relu(toy.graph, "other/Relu", product));
-  layers::relu(toy.graph, "block/Relu", layers::add(toy.graph, "block/Add", product, x));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"block/conv/weights_quant", "block/conv/conv_quant",
-                                                              "block/act_quant", "other/Relu/activation_Relu_quant"}));
-  EXPECT_EQ(toy.input("other/Relu"), "block/conv/conv_quant");
-}
-
-/// One with a post-activation bypass would leave late/Add without the integers of a/BiasAdd.
-TEST(RewritePatterns, AmongEqualMatchesTheOneThatIsNotReadInsideWins) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  const Output product = toy.conv_bias("a", x);
-  layers::relu(toy.graph, "late/Relu", layers::add(toy.graph, "late/Add", product, x));
-  layers::add(toy.graph, "Add", layers::relu(toy.graph, "a/Relu", product), x);
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"a/weights_quant", "a/conv_quant", "act_quant", "a/Relu/activation_Relu_quant",
-                   "Add/activation_Add_quant"}));
-}
-
-TEST(RewritePatterns, WeightsThroughIdentityAndConcat) {
-  ToyGraph toy;
-  const auto part = [&](const std::string& name) { return layers::variable(toy.graph, name, {1, 1, 2, 1}); };
-  const Output read = layers::identity(toy.graph, "a/read", toy.filter("a/weights"));
-  const Output a = toy.conv("a", toy.images(), read);
-  const Output whole =
-      layers::concat(toy.graph, "b/whole", {part("b/1"), layers::identity(toy.graph, "b/2/read", part("b/2"))});
-  const Output b = toy.conv("b", a, whole);
-  toy.conv("c", b,
-           layers::identity(toy.graph, "c/read", layers::concat(toy.graph, "c/whole", {part("c/1"), part("c/2")})));
-  create_training_graph(toy.graph);
-  EXPECT_EQ(toy.input("a/weights_quant"), "a/read");
-  EXPECT_EQ(toy.input("b/weights_quant"), "b/whole");
-  EXPECT_EQ(toy.input("c/weights_quant"), "c/read");
-  for (const char* layer : {"a", "b", "c"})
-    EXPECT_EQ(toy.input(std::string(layer) + "/Conv2D", 1), std::string(layer) + "/weights_quant");
-}
-
-TEST(RewritePatterns, FoldedWeightsAreAProductWithAVariable) {
-  ToyGraph toy;
-  const Output scale = layers::constant(toy.graph, "scale", {2}, {2});
-  const Output x = toy.conv("a", toy.images(), layers::mul(toy.graph, "a/mul_fold", scale, toy.filter("a/weights")));
-  toy.conv("b", x, layers::mul(toy.graph, "b/mul", scale, layers::constant(toy.graph, "b/fixed", {1, 1, 2, 2}, {1})));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"a/weights_quant", "a/act_quant"}));
-  EXPECT_EQ(toy.input("a/weights_quant"), "a/mul_fold");
-  EXPECT_EQ(toy.input("a/Conv2D", 1), "a/weights_quant");
-}
-
-TEST(RewritePatterns, MatMulTakesWeightsOnEitherSide) {
-  ToyGraph toy;
-  const Output x = layers::placeholder(toy.graph, "x", {2, 2});
-  const Output y = layers::matmul(toy.graph, "left/MatMul", layers::variable(toy.graph, "left/weights", {2, 2}), x);
-  layers::matmul(toy.graph, "right/MatMul", y, layers::variable(toy.graph, "right/weights", {2, 2}));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"left/weights_quant", "left/act_quant", "right/weights_quant", "right/act_quant"}));
-  EXPECT_EQ(toy.input("left/MatMul", 0), "left/weights_quant");
-  EXPECT_EQ(toy.input("left/MatMul", 1), "x");
-  EXPECT_EQ(toy.input("right/MatMul", 1), "right/weights_quant");
-}
-
-TEST(RewritePatterns, AddsAndMulsBetweenLayers) {
-  ToyGraph toy;
-  const Output a = toy.conv_relu("a", toy.images());
-  const Output pooled = layers::max_pool(toy.graph, "pool", a, {.window = {1, 1}, .strides = {1, 1}});
-  const Output flat = layers::reshape(toy.graph, "flat", pooled, {.shape = {1, 4, 4, 2}});
-  const Output scale = layers::constant(toy.graph, "two", {}, {2});
-  const Output product = layers::mul(toy.graph, "product", flat, scale);
-  layers::add(toy.graph, "sum", product, layers::dropout(toy.graph, "drop", a));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"a/weights_quant", "a/act_quant", "product/activation_Mul_quant", "sum/activation_Add_quant"}));
-  EXPECT_EQ(toy.input("sum", 0), "product/activation_Mul_quant");
-  EXPECT_EQ(toy.input("sum", 1), "drop");
-}
-
-TEST(RewritePatterns, AddOrMulBeforeOneReluIsQuantizedAfterIt) {
-  ToyGraph toy;
-  const Output scale = layers::constant(toy.graph, "two", {}, {2});
-  const Output product = layers::mul(toy.graph, "product", toy.conv_relu("a", toy.images()), scale);
-  toy.conv("b", layers::relu6(toy.graph, "relu6", product));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"a/weights_quant", "a/act_quant", "b/weights_quant",
-                                                              "b/act_quant", "relu6/activation_Relu6_quant"}));
-  EXPECT_EQ(toy.input("relu6"), "product");
-  EXPECT_EQ(toy.input("b/Conv2D"), "relu6/activation_Relu6_quant");
-}
-
-TEST(RewritePatterns, MulThatIsAGraphOutputIsQuantizedBesideItsRelu) {
-  ToyGraph toy;
-  const Output a = toy.conv_relu("a", toy.images());
-  const Output product = layers::mul(toy.graph, "product", a, a);
-  layers::relu(toy.graph, "relu", product);
-  toy.graph.set_outputs({product});
-  create_training_graph(toy.graph);
-  EXPECT_EQ(toy.graph.outputs().front().name(), "product/activation_Mul_quant");
-  EXPECT_EQ(toy.input("relu"), "product/activation_Mul_quant");
-}
-
-TEST(RewritePatterns, AddReadByReluAndOthersIsQuantizedItself) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  const Output sum = layers::add(toy.graph, "block/Add", toy.conv_bias("block/conv", x), x);
-  layers::relu(toy.graph, "block/Relu", sum);
-  layers::max_pool(toy.graph, "pool", sum);
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"block/conv/weights_quant", "block/conv/conv_quant",
-                                                              "block/act_quant", "block/Add/activation_Add_quant"}));
-  EXPECT_EQ(toy.input("pool"), "block/Add/activation_Add_quant");
-}
-
-TEST(RewritePatterns, FloatAddsAndMulsStayFloat) {
-  ToyGraph toy;
-  const Output x = toy.images();
-  const Output squared = layers::mul(toy.graph, "squared", x, x);
-  toy.conv("a", layers::add(toy.graph, "shifted", squared, x));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"a/weights_quant", "a/act_quant"}));
-}
-
-TEST(RewritePatterns, PoolsMeansAndConcatsGetNewRangesAndMaxPoolsKeepTheirs) {
-  ToyGraph toy;
-  const Output a = toy.conv_relu("a", toy.images());
-  const Output b = layers::max_pool(toy.graph, "max", a);
-  const Output c = layers::avg_pool(toy.graph, "avg", a);
-  const Output both = layers::concat(toy.graph, "both", {b, c});
-  layers::mean(toy.graph, "mean", layers::pad(toy.graph, "pad", both, {.paddings = {{0, 0}, {1, 1}, {1, 1}, {0, 0}}}),
-               {.axes = {1, 2}});
-  EXPECT_EQ(create_training_graph(toy.graph).inserted,
-            (Names{"a/weights_quant", "a/act_quant", "avg/activation_AvgPool_quant", "both/activation_Concat_quant",
-                   "mean/activation_Mean_quant"}));
-  EXPECT_EQ(toy.input("both", 0), "max");
-  EXPECT_EQ(toy.input("both", 1), "avg/activation_AvgPool_quant");
-  EXPECT_EQ(toy.input("pad"), "both/activation_Concat_quant");
-}
-
-TEST(RewritePatterns, ReluAfterAPoolGetsItsOwnRange) {
-  ToyGraph toy;
-  toy.conv("b", layers::relu(toy.graph, "relu", layers::max_pool(toy.graph, "pool", toy.conv_bias("a", toy.images()))));
-  create_training_graph(toy.graph);
-  EXPECT_EQ(toy.input("a/act_quant"), "a/BiasAdd");
-  EXPECT_EQ(toy.input("b/Conv2D"), "relu/activation_Relu_quant");
-}
-
-/// Each has a quantizer: the batch norm is not part of the layer.
-TEST(RewritePatterns, LayerBeforeABatchNormThatCannotBeFolded) {
-  for (const bool with_identity : {false, true}) {
-    ToyGraph toy;
-    Output x = toy.conv_bias("a", toy.images());
-    if (with_identity) x = layers::identity(toy.graph, "a/copy", x);
-    x = layers::relu(toy.graph, "a/Relu", toy.batch_norm("a", x));
-    toy.conv_relu("b", x);
-    const RewriteReport report = create_training_graph(toy.graph);
-    EXPECT_EQ(report.inserted, (Names{"a/weights_quant", "a/act_quant", "b/weights_quant", "b/act_quant",
-                                      "a/Relu/activation_Relu_quant"}));
-    EXPECT_EQ(toy.input("a/act_quant"), with_identity ? "a/copy" : "a/BiasAdd");
-  }
-}
-
-TEST(RewritePatterns, BatchNormAfterTheActivationIsNoReasonToSkip) {
-  ToyGraph toy;
-  toy.batch_norm("a", toy.conv_relu("a", toy.images()));
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"a/weights_quant", "a/act_quant"})) << "nobody reads it";
-  EXPECT_EQ(toy.input("a/BatchNorm"), "a/act_quant");
-}
+INSTANTIATE_TEST_SUITE_P(Layers, RewritePatterns, ::testing::ValuesIn(kLayers), testing::name_of_row<RewriteCase>);
+INSTANTIATE_TEST_SUITE_P(Bypasses, RewritePatterns, ::testing::ValuesIn(kBypasses), testing::name_of_row<RewriteCase>);
+INSTANTIATE_TEST_SUITE_P(Weights, RewritePatterns, ::testing::ValuesIn(kWeights), testing::name_of_row<RewriteCase>);
+INSTANTIATE_TEST_SUITE_P(BetweenLayers, RewritePatterns, ::testing::ValuesIn(kBetweenLayers),
+                         testing::name_of_row<RewriteCase>);
 
 }  // namespace
 }  // namespace miniqat::quantize::rewrite_patterns_test
