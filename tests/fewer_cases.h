@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <vector>
 
 #include "core/tensors/random.h"
 
@@ -42,5 +43,15 @@ class OneIn {
   std::uint64_t n_;
   std::uint64_t next_ = 0;
 };
+
+/// One of n of a list of parameters, or all of them in nightly runs. (MINIQAT_FEWER_CASES thins the tests that are made
+/// of them once more, in main.cpp.)
+template <class Case>
+std::vector<Case> one_in(std::uint64_t n, const std::vector<Case>& all) {
+  std::vector<Case> some;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (tries_all_cases() || mix(i, n) % n == 0) some.push_back(all[i]);
+  return some;
+}
 
 }  // namespace miniqat::testing

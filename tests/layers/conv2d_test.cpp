@@ -14,7 +14,6 @@ namespace miniqat::layers::conv2d_test {
 namespace {
 
 using testing::expect_fast_is_reference;
-using testing::expect_values;
 using testing::inference_error;
 using testing::random_tensor;
 using testing::run_op;
@@ -88,33 +87,6 @@ TEST(Conv2d, LargePointwiseFiltersAreProducts) {
           Conv2d::make({.strides = {stride, stride}}),
           {random_tensor({shape[0], shape[1], shape[2], in}, 1), random_tensor({1, 1, in, out}, 2)},
           miniqat::concat(shape[0], "x", shape[1], "x", shape[2], ", ", in, " to ", out, ", stride ", stride));
-}
-
-TEST(Conv2d, SamePadsBelowAndToTheRightFirst) {
-  // A 2x2 filter of 1, 10, 100, 1000 spells out which pixels it saw.
-  const Tensor image = Tensor::from<float>({1, 2, 2, 1}, std::vector<float>{1, 2, 3, 4});
-  const Tensor filter = Tensor::from<float>({2, 2, 1, 1}, std::vector<float>{1, 10, 100, 1000});
-  for (const Backend backend : {Backend::kFast, Backend::kReference})
-    expect_values(run_op(Conv2d::make(), {image, filter}, {}, backend).outputs[0], {4321, 402, 43, 4});
-}
-
-TEST(Conv2d, GradientsByHand) {
-  const Tensor image = Tensor::from<float>({1, 1, 3, 1}, std::vector<float>{1, 2, 3});
-  const Tensor filter = Tensor::from<float>({1, 2, 1, 1}, std::vector<float>{5, 7});
-  const Tensor d_y = Tensor::from<float>({1, 1, 2, 1}, std::vector<float>{1, 10});
-  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const auto result = run_op(Conv2d::make({.padding = Padding::kValid}), {image, filter}, {d_y}, backend);
-    expect_values(result.outputs[0], {19, 31});
-    expect_values(result.d_inputs[0], {5, 57, 70});
-    expect_values(result.d_inputs[1], {21, 32});
-  }
-}
-
-TEST(DepthwiseConv2d, OutputChannelsAreInputMajor) {
-  const Tensor image = Tensor::from<float>({1, 1, 1, 2}, std::vector<float>{1, 10});
-  const Tensor filter = Tensor::from<float>({1, 1, 2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
-  for (const Backend backend : {Backend::kFast, Backend::kReference})
-    expect_values(run_op(DepthwiseConv2d::make(), {image, filter}, {}, backend).outputs[0], {1, 2, 3, 40, 50, 60});
 }
 
 TEST(Conv2d, RepeatsBitwise) {

@@ -10,7 +10,6 @@ namespace miniqat::layers::matmul_test {
 namespace {
 
 using testing::expect_fast_is_reference;
-using testing::expect_values;
 using testing::inference_error;
 using testing::random_tensor;
 using testing::run_op;
@@ -49,26 +48,6 @@ TEST(MatMul, TheReferenceIsTheMatrixProduct) {
       EXPECT_TRUE(matrix(found.d_inputs[0], transpose_a).isApprox(D.lazyProduct(B.transpose())));
       EXPECT_TRUE(matrix(found.d_inputs[1], transpose_b).isApprox(A.transpose().lazyProduct(D)));
     }
-}
-
-TEST(MatMul, ByHand) {
-  const Tensor a = Tensor::from<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
-  const Tensor b = Tensor::from<float>({3, 1}, std::vector<float>{1, 10, 100});
-  const Tensor d_y = Tensor::from<float>({2, 1}, std::vector<float>{1, 2});
-  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const auto result = run_op(MatMul::make(), {a, b}, {d_y}, backend);
-    expect_values(result.outputs[0], {321, 654});
-    expect_values(result.d_inputs[0], {1, 10, 100, 2, 20, 200});
-    expect_values(result.d_inputs[1], {9, 12, 15});
-  }
-}
-
-TEST(MatMul, TransposesByHand) {
-  const Tensor a = Tensor::from<float>({3, 2}, std::vector<float>{1, 4, 2, 5, 3, 6});
-  const Tensor b = Tensor::from<float>({1, 3}, std::vector<float>{1, 10, 100});
-  for (const Backend backend : {Backend::kFast, Backend::kReference})
-    expect_values(run_op(MatMul::make({.transpose_a = true, .transpose_b = true}), {a, b}, {}, backend).outputs[0],
-                  {321, 654});
 }
 
 TEST(MatMul, CountsMultiplyAdds) {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "core/engine/session.h"
 #include "layers/layers.h"
 #include "tests/layers/op_runner.h"
@@ -11,50 +9,7 @@
 namespace miniqat::layers::space_to_batch_test {
 namespace {
 
-using testing::expect_values;
 using testing::random_tensor;
-using testing::run_op;
-
-Tensor counted(const Shape& shape) {
-  Tensor tensor(shape);
-  std::iota(tensor.values<float>().begin(), tensor.values<float>().end(), 1.0f);
-  return tensor;
-}
-
-TEST(SpaceToBatch, OffsetsComeBeforeImages) {
-  // Two images of 2x4 pixels, 1..8 and 9..16.
-  const Tensor x = counted({2, 2, 4, 1});
-  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const Tensor y = run_op(SpaceToBatchNd::make({.block_shape = {2, 2}}), {x}, {}, backend).outputs[0];
-    EXPECT_EQ(y.shape(), (Shape{8, 1, 2, 1}));
-    expect_values(y, {1, 3, 9, 11, 2, 4, 10, 12, 5, 7, 13, 15, 6, 8, 14, 16});
-    expect_values(run_op(BatchToSpaceNd::make({.block_shape = {2, 2}}), {y}, {}, backend).outputs[0],
-                  {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
-  }
-}
-
-TEST(SpaceToBatch, ChannelsStayTogether) {
-  const Tensor x = counted({1, 2, 2, 3});
-  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const Tensor y = run_op(SpaceToBatchNd::make({.block_shape = {1, 2}}), {x}, {}, backend).outputs[0];
-    EXPECT_EQ(y.shape(), (Shape{2, 2, 1, 3}));
-    expect_values(y, {1, 2, 3, 7, 8, 9, 4, 5, 6, 10, 11, 12});
-  }
-}
-
-TEST(SpaceToBatch, PaddingsAreZerosAndCropsUndoThem) {
-  const Tensor x = counted({1, 2, 3, 1});
-  const auto deal = SpaceToBatchNd::make({.block_shape = {3, 2}, .paddings = {{1, 0}, {0, 1}}});
-  const auto collect = BatchToSpaceNd::make({.block_shape = {3, 2}, .crops = {{1, 0}, {0, 1}}});
-  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const auto dealt = run_op(deal, {x}, {counted({6, 1, 2, 1})}, backend);
-    expect_values(dealt.outputs[0], {0, 0, 0, 0, 1, 3, 2, 0, 4, 6, 5, 0});
-    expect_values(dealt.d_inputs[0], {5, 7, 6, 9, 11, 10});
-    const auto collected = run_op(collect, {dealt.outputs[0]}, {x}, backend);
-    expect_values(collected.outputs[0], {1, 2, 3, 4, 5, 6});
-    expect_values(collected.d_inputs[0], {0, 0, 0, 0, 1, 3, 2, 0, 4, 6, 5, 0});
-  }
-}
 
 /// Both ways to convolve with holes, on the same variables; the two weighted sums are differentiated.
 struct Atrous {

@@ -53,7 +53,7 @@ std::vector<ChainRecipe> recipes() {
 
 TEST(ChainPool, AllPartsTogetherAreReference) {
   std::size_t next = 0;
-  OneIn chosen(5);
+  OneIn chosen(10);
   for (const ChainRecipe& recipe : recipes())
     for (const PoolCase& pool : pool_cases()) {
       const std::int64_t channels = kChannels[next++ * 4 % kChannels.size()];
@@ -67,7 +67,7 @@ TEST(ChainPool, AllPartsTogetherAreReference) {
 }
 
 TEST(ChainPool, AllShapesAreReference) {
-  OneIn chosen(5);
+  OneIn chosen(10);
   for (const std::int64_t channels : kChannels)
     for (const PoolCase& pool : pool_cases())
       for (const std::int64_t n : {1, 2, 7, 17}) {
@@ -80,7 +80,7 @@ TEST(ChainPool, AllShapesAreReference) {
 
 /// Also where the rows of one thread end in the middle of an image, and where they are shorter than a vector.
 TEST(ChainPool, ThreadsShareTheWork) {
-  OneIn chosen(3);
+  OneIn chosen(6);
   for (const std::int64_t channels : {1, 2, 3, 6, 17, 32})
     for (const PoolCase& pool : pool_cases()) {
       const std::int64_t n = 33000 / (pool.h * pool.w * channels) + 2;

@@ -97,7 +97,7 @@ class ChainSpecialValues : public ::testing::Test {
 };
 
 TEST_F(ChainSpecialValues, AreWhatTheReferenceMakesOfThem) {
-  OneIn chosen(2);
+  OneIn chosen(4);
   for (const ChainRecipe& recipe : recipes())
     for (const float value : kSpecial)
       for (const bool training : {true, false}) {
@@ -110,7 +110,7 @@ TEST_F(ChainSpecialValues, AreWhatTheReferenceMakesOfThem) {
 
 /// An empty grid makes 0 of every number and lets every gradient pass.
 TEST_F(ChainSpecialValues, MeetAnEmptyGrid) {
-  OneIn chosen(2);
+  OneIn chosen(4);
   for (const ChainRecipe& recipe : recipes())
     for (const float value : kSpecial) {
       if (recipe.quantizer && chosen()) compare(recipe, "left", value, false, true);

@@ -48,7 +48,7 @@ std::vector<Shape> shapes() {
 /// With every quantizer and without; of the shapes each gets another.
 template <class Body>
 void for_chains(const Body& body) {
-  OneIn chosen(3);
+  OneIn chosen(6);
   const std::vector<Shape> all = shapes();
   std::size_t next = 0;
   for (ChainRecipe recipe : all_chains(false))
@@ -67,11 +67,11 @@ TEST(Chain, AllPartsTogetherAreReference) {
     if (!recipe.is_exact() && recipe.quantizer) recipe.shape = {32, recipe.shape.channels()};
     if (!::testing::Test::HasFailure()) expect_chain_is_reference(recipe), ++compared;
   });
-  EXPECT_GE(compared, 300 / fewer_cases());
+  EXPECT_GE(compared, 150 / fewer_cases());
 }
 
 TEST(Chain, AllShapesAreReference) {
-  OneIn chosen(5);
+  OneIn chosen(10);
   for (const std::int64_t channels : kChannels)
     for (Shape shape : shapes_for(channels))
       for (const Shift shift : {Shift::kNone, Shift::kBiasAdd, Shift::kNorm})
@@ -86,7 +86,7 @@ TEST(Chain, AllShapesAreReference) {
 }
 
 TEST(Chain, ThreadsShareTheWork) {
-  OneIn chosen(5);
+  OneIn chosen(8);
   for (const std::int64_t channels : kChannels)
     for (const Shift shift : {Shift::kNone, Shift::kVectorAdd, Shift::kNorm, Shift::kFrozenNorm})
       for (const bool scale : {false, true}) {

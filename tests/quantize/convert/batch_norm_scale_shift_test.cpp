@@ -307,8 +307,10 @@ TEST_P(BatchNormAlone, EvaluationIsTheSameOfBothGraphsAndTwiceIsOnce) {
 
 /// Of few numbers behind a Relu a good part may be one number that lies beside a tie, so the share is that of all.
 TEST_P(BatchNormAlone, IntegersAreThoseOfTheSimulation) {
-  for_all_ways([&](const RewriteOptions& options) {
-    const testing::TrainedNet net = testing::train_briefly(GetParam().graph(), options);
+  for (const FoldingWay& way : testing::two_folding_ways(GetParam().name)) {
+    SCOPED_TRACE(way.name());
+    const testing::TrainedNet net =
+        testing::train_briefly(GetParam().graph(), {.per_channel = way.per_channel, .bn_fold = way.fold});
     const integer::Model model = convert(net.evaluation, net.variables, {.input = testing::kPictures});
     const Tensor images = testing::images_for(net.evaluation, model, 1);
     testing::Agreement all;
@@ -318,7 +320,7 @@ TEST_P(BatchNormAlone, IntegersAreThoseOfTheSimulation) {
       all.different += check.different;
     }
     EXPECT_LE(static_cast<double>(all.different), 0.005 * static_cast<double>(all.elements));
-  });
+  }
 }
 
 /// At few bits a tie early in a deep network is many steps at its end, so operation by operation.

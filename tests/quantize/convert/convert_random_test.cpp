@@ -25,7 +25,7 @@ namespace {
 
 using testing::TrainedNet;
 
-const std::uint64_t kSeeds = testing::fewer(50);
+const std::uint64_t kSeeds = testing::tries_all_cases() ? 50 : testing::fewer(25);
 
 RewriteOptions random_options(std::uint64_t seed) {
   miniqat::Random random(mix(seed, 3));

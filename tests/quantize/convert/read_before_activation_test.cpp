@@ -138,8 +138,8 @@ TEST_P(ReadBeforeActivation, BothEdgesHaveQuantizers) {
 }
 
 TEST_P(ReadBeforeActivation, IntegersAreThoseOfTheSimulation) {
-  for (const FoldingWay& way : testing::folding_ways()) {
-    if (!GetParam().normalised && way.fold != BnFold::kTf) continue;
+  for (const FoldingWay& way :
+       GetParam().normalised ? testing::two_folding_ways(GetParam().name()) : std::vector<FoldingWay>{{}}) {
     SCOPED_TRACE(way.name());
     const testing::TrainedNet net =
         testing::train_briefly(GetParam().graph(), {.per_channel = way.per_channel, .bn_fold = way.fold});

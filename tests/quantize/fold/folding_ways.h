@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "core/tensors/random.h"
 #include "quantize/rewrite/rewrite.h"
+#include "tests/fewer_cases.h"
 
 namespace miniqat::testing {
 
@@ -26,6 +29,14 @@ inline std::vector<FoldingWay> folding_ways() {
           {BnFold::kTf, true},
           {BnFold::kSingle, true},
           {BnFold::kLate, true}};
+}
+
+/// Two of them, or all in nightly runs: other two for every name.
+inline std::vector<FoldingWay> two_folding_ways(const std::string& name) {
+  std::vector<FoldingWay> ways = folding_ways();
+  if (tries_all_cases()) return ways;
+  std::ranges::rotate(ways, ways.begin() + static_cast<std::ptrdiff_t>(hash_text(name) % ways.size()));
+  return {ways[0], ways[2]};
 }
 
 /// The folding in options that are drawn at random, at times late in their stead.

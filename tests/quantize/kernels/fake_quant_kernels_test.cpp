@@ -64,7 +64,7 @@ template <class Body>
 void for_cases(const Body& body) {
   // The reference flushes denormals as the kernels do: an input of 1e-42 lies above a grid that ends at 0, or not.
   const FlushDenormals flushed;
-  testing::OneIn chosen(2);
+  testing::OneIn chosen(4);
   const auto check = [&](std::int64_t rows, std::int64_t channels, const GridOptions& options) {
     if (!chosen()) return;
     const std::string what = std::to_string(rows) + "x" + std::to_string(channels) + ", " +

@@ -264,12 +264,8 @@ const std::vector<RewriteCase> kOptions = {
      {"note: `freeze_bn_delay` has no effect: no batch norm trains here"}},
 };
 
-class LayerSettingsTest : public ::testing::TestWithParam<RewriteCase> {};
-
-TEST_P(LayerSettingsTest, ReachTheQuantizers) { testing::expect_rewrite(GetParam()); }
-
-INSTANTIATE_TEST_SUITE_P(Ends, LayerSettingsTest, ::testing::ValuesIn(kEnds), testing::name_of_row<RewriteCase>);
-INSTANTIATE_TEST_SUITE_P(Options, LayerSettingsTest, ::testing::ValuesIn(kOptions), testing::name_of_row<RewriteCase>);
+TEST(LayerSettings, BitsOfTheEnds) { for_rows(kEnds, testing::expect_rewrite); }
+TEST(LayerSettings, ReachTheQuantizers) { for_rows(kOptions, testing::expect_rewrite); }
 
 const std::vector<SecondRewrite> kSecond = {
     {"OtherSettings",
@@ -298,9 +294,7 @@ const std::vector<SecondRewrite> kSecond = {
       "full_range_weights: c/weights_quant has all integers, not a narrow range"}},
 };
 
-class SecondSettings : public ::testing::TestWithParam<SecondRewrite> {};
-TEST_P(SecondSettings, AreConflicts) { testing::expect_conflicts(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Rewrite, SecondSettings, ::testing::ValuesIn(kSecond), testing::name_of_row<SecondRewrite>);
+TEST(LayerSettings, OthersTheSecondTimeAreConflicts) { for_rows(kSecond, testing::expect_conflicts); }
 
 TEST(LayerSettings, WhatIsOutOfRangeIsRefusedAndLeavesTheGraphAlone) {
   ToyGraph toy(kSmallNet);

@@ -137,9 +137,7 @@ const std::vector<RewriteCase> kKinds = {
      net("power_of_two", "power_of_two", {{"conv2/Sigmoid/activation_Sigmoid_quant", "power_of_two"}})},
 };
 
-class Ranges : public ::testing::TestWithParam<RewriteCase> {};
-TEST_P(Ranges, AreAsAsked) { testing::expect_rewrite(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Rewrite, Ranges, ::testing::ValuesIn(kKinds), testing::name_of_row<RewriteCase>);
+TEST(Ranges, AreAsAsked) { for_rows(kKinds, testing::expect_rewrite); }
 
 const RewriteOptions kLearned = {.ranges = kLearn}, kAsymmetric = {.ranges = kLearn, .asymmetric_weights = true};
 const RewriteOptions kAll4 = {.weight_bits = 4, .activation_bits = 4, .ranges = kAllValues};
@@ -192,9 +190,7 @@ const std::vector<SecondRewrite> kSecond = {
     {"PowersOfTwo", kNet, kPowers, {}, {"scales"}},
 };
 
-class SecondRanges : public ::testing::TestWithParam<SecondRewrite> {};
-TEST_P(SecondRanges, AreConflicts) { testing::expect_conflicts(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Rewrite, SecondRanges, ::testing::ValuesIn(kSecond), testing::name_of_row<SecondRewrite>);
+TEST(Ranges, OthersTheSecondTimeAreConflicts) { for_rows(kSecond, testing::expect_conflicts); }
 
 TEST(LearnedRanges, AreTrainableUnlessTheRangeIsKnown) {
   ToyGraph toy(kNet);

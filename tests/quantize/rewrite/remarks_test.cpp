@@ -93,9 +93,7 @@ const std::vector<RewriteCase> kRows = {
      {"a/weights_quant", "a/act_quant", "auxiliary/weights_quant", "auxiliary/act_quant"}},
 };
 
-class RemarksTest : public ::testing::TestWithParam<RewriteCase> {};
-TEST_P(RemarksTest, AreMade) { testing::expect_rewrite(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Rewrite, RemarksTest, ::testing::ValuesIn(kRows), testing::name_of_row<RewriteCase>);
+TEST(Remarks, AreMade) { for_rows(kRows, testing::expect_rewrite); }
 
 TEST(Remarks, AreNotesOfTheText) {
   ToyGraph toy("images | conv conv1");

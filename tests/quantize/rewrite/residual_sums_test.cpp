@@ -148,9 +148,7 @@ const std::vector<RewriteCase> kRows = {
       "l/left/weights_quant", "l/left/conv_quant: 4"}},
 };
 
-class ResidualSumsTest : public ::testing::TestWithParam<RewriteCase> {};
-TEST_P(ResidualSumsTest, HaveTheirBits) { testing::expect_rewrite(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Rewrite, ResidualSumsTest, ::testing::ValuesIn(kRows), testing::name_of_row<RewriteCase>);
+TEST(ResidualSums, HaveTheirBits) { for_rows(kRows, testing::expect_rewrite); }
 
 const std::vector<SecondRewrite> kSecond = {
     {"OtherBitsOfSums",
@@ -174,9 +172,7 @@ const std::vector<SecondRewrite> kSecond = {
       "sums_bits: one/act_quant has 4 bits, not 8", "sums_bits: two/b/conv_quant has 4 bits, not 8"}},
 };
 
-class SecondSums : public ::testing::TestWithParam<SecondRewrite> {};
-TEST_P(SecondSums, AreConflicts) { testing::expect_conflicts(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Rewrite, SecondSums, ::testing::ValuesIn(kSecond), testing::name_of_row<SecondRewrite>);
+TEST(ResidualSums, OtherBitsTheSecondTimeAreConflicts) { for_rows(kSecond, testing::expect_conflicts); }
 
 TEST(ResidualSums, ALayerThatComesLaterReadsTheQuantizerThatIsThere) {
   ToyGraph toy(kTwoBlocks);

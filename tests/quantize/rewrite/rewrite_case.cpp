@@ -61,9 +61,6 @@ void expect_nothing_new(Graph& graph, const RewriteReport& first, const RewriteC
 
 }  // namespace
 
-void PrintTo(const RewriteCase& row, std::ostream* stream) { *stream << row.chains; }
-void PrintTo(const SecondRewrite& row, std::ostream* stream) { *stream << row.chains; }
-
 Names lines_of(const RewriteReport& report) {
   Names lines;
   for (const quantize::EdgeReport& edge : report.edges)

@@ -23,8 +23,6 @@ struct RewriteCase {
   bool reads_copies = false;
 };
 
-void PrintTo(const RewriteCase& row, std::ostream* stream);
-
 /// "a/Relu -> b/Conv2D: quantized: a/act_quant" for each edge, "a/Conv2D: matched: layer: ..." for each layer,
 /// "a/BatchNorm: not folded: ..." for each batch norm, "note: ..." and "warning: ...".
 Names lines_of(const quantize::RewriteReport& report);
@@ -47,18 +45,19 @@ struct SecondRewrite {
   Names conflicts = {};
 };
 
-void PrintTo(const SecondRewrite& row, std::ostream* stream);
-
 /// The second one changes nothing, and says so.
 void expect_conflicts(const SecondRewrite& row);
 
 /// What strict says of a graph; empty if it accepts it. Another rewrite than an accepted one leaves the graph alone.
 std::string strict_refusal(const Graph& graph, quantize::RewriteOptions options = {});
 
-/// The name of a row for gtest.
+/// Calls check(row) for each, with its name in failures.
 template <class Row>
-std::string name_of_row(const ::testing::TestParamInfo<Row>& info) {
-  return info.param.name;
+void for_rows(const std::vector<Row>& rows, void (*check)(const Row& row)) {
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name + ": " + row.chains);
+    check(row);
+  }
 }
 
 }  // namespace miniqat::testing

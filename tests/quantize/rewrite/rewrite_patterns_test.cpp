@@ -300,15 +300,10 @@ const std::vector<RewriteCase> kBetweenLayers = {
       "b/BiasAdd > b/act_quant > output"}},
 };
 
-class RewritePatterns : public ::testing::TestWithParam<RewriteCase> {};
-
-TEST_P(RewritePatterns, HaveTheirQuantizers) { expect_rewrite(GetParam()); }
-
-INSTANTIATE_TEST_SUITE_P(Layers, RewritePatterns, ::testing::ValuesIn(kLayers), testing::name_of_row<RewriteCase>);
-INSTANTIATE_TEST_SUITE_P(Bypasses, RewritePatterns, ::testing::ValuesIn(kBypasses), testing::name_of_row<RewriteCase>);
-INSTANTIATE_TEST_SUITE_P(Weights, RewritePatterns, ::testing::ValuesIn(kWeights), testing::name_of_row<RewriteCase>);
-INSTANTIATE_TEST_SUITE_P(BetweenLayers, RewritePatterns, ::testing::ValuesIn(kBetweenLayers),
-                         testing::name_of_row<RewriteCase>);
+TEST(RewritePatterns, Layers) { for_rows(kLayers, expect_rewrite); }
+TEST(RewritePatterns, Bypasses) { for_rows(kBypasses, expect_rewrite); }
+TEST(RewritePatterns, Weights) { for_rows(kWeights, expect_rewrite); }
+TEST(RewritePatterns, BetweenLayers) { for_rows(kBetweenLayers, expect_rewrite); }
 
 }  // namespace
 }  // namespace miniqat::quantize::rewrite_patterns_test

@@ -130,9 +130,7 @@ const std::vector<RewriteCase> kRows = {
       "note: 1 edge into layers left float: a/Relu -> b/Conv2D (read beside its quantizer mine)"}},
 };
 
-class RewriteReportTest : public ::testing::TestWithParam<RewriteCase> {};
-TEST_P(RewriteReportTest, SaysWhatWasDone) { testing::expect_rewrite(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Rewrite, RewriteReportTest, ::testing::ValuesIn(kRows), testing::name_of_row<RewriteCase>);
+TEST(RewriteReport, SaysWhatWasDone) { for_rows(kRows, testing::expect_rewrite); }
 
 TEST(RewriteReport, CountsLayersAndBatchNorms) {
   const auto first_line = [](const std::string& chains) {
