@@ -16,7 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 

@@ -12,7 +12,6 @@
 #include "bench/operation.h"
 #include "core/tensors/random.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "quantize/reference/fake_quant.h"

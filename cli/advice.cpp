@@ -10,12 +10,9 @@
 
 #include "cli/display/terminal.h"
 #include "core/files/files.h"
-#include "core/text/concat.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
-#include "core/text/shell_quote.h"
 #include "core/text/suggest.h"
 #include "datasets/dataset.h"
 #include "models/models.h"

@@ -15,7 +15,6 @@
 #include "cli/flags/command_line.h"
 #include "core/files/files.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

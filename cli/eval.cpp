@@ -7,7 +7,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/notes.h"
-#include "core/engine/profile_report.h"
+#include "core/engine/profile.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"

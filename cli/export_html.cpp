@@ -7,7 +7,6 @@
 
 #include "cli/export.h"
 #include "cli/notes.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "exporters/html/html.h"

@@ -13,7 +13,6 @@
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
 #include "core/text/quote.h"
-#include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "training/settings/usage_error.h"
 

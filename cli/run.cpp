@@ -22,7 +22,7 @@
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "core/threads/parallel.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/feeds.h"
 #include "training/figures.h"
 #include "training/model_source.h"

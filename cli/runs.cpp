@@ -10,7 +10,7 @@
 #include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

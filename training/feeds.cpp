@@ -6,7 +6,7 @@
 #include "core/graph/source_ops.h"
 #include "core/tensors/random.h"
 #include "datasets/loader.h"
-#include "layers/softmax_cross_entropy.h"
+#include "layers/softmax.h"
 #include "training/model_source.h"
 
 namespace miniqat::training {

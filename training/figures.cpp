@@ -6,7 +6,7 @@
 #include <fstream>
 #include <locale>
 
-#include "core/text/counted.h"
+#include "core/text/error.h"
 
 namespace miniqat::training {
 namespace {

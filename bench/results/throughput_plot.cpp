@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 
 namespace miniqat::bench {

@@ -8,7 +8,6 @@
 #include "cli/bench/bench_modes.h"
 #include "cli/display/terminal.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

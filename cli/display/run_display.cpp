@@ -7,7 +7,6 @@
 #include "cli/notes.h"
 #include "cli/process.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"

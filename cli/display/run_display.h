@@ -8,7 +8,7 @@
 #include <string>
 
 #include "cli/display/terminal.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/run_observer.h"
 
 namespace miniqat::cli {

@@ -9,11 +9,10 @@
 #include "cli/display/terminal.h"
 #include "cli/notes.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "quantize/inspect/quantizer_text.h"
+#include "quantize/quantizers.h"
 #include "training/figures.h"
 
 namespace miniqat::cli {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/display/terminal.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/suggest.h"
 
 namespace miniqat::cli {

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "layers/concat.h"
+#include "layers/parts.h"
 #include "layers/reshape.h"
-#include "layers/slice.h"
 
 namespace miniqat::importers {
 namespace {

@@ -8,9 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/text/counted.h"
 #include "core/text/error.h"
-#include "core/text/exact.h"
 #include "core/text/quote.h"
 #include "datasets/arrays/array_pictures.h"
 #include "datasets/class_counts.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/advice.h"
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "tests/cli/program.h"
 #include "tests/temp_dir.h"
 

@@ -9,7 +9,7 @@
 #include "tests/errors.h"
 #include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
-#include "tests/quantize/line_net.h"
+#include "tests/quantize/scale_shift_net.h"
 #include "tests/quantize/trained_net.h"
 #include "tests/runtimes/comparison.h"
 

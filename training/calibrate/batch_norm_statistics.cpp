@@ -14,7 +14,6 @@
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
-#include "quantize/quantization.h"
 #include "quantize/quantizers.h"
 
 namespace miniqat::training {

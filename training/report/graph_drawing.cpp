@@ -5,7 +5,6 @@
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "quantize/inspect/quantizer_text.h"
 #include "quantize/op_roles.h"
 #include "quantize/quantizers.h"
 #include "training/quantize/network_cost.h"

@@ -11,7 +11,7 @@
 #include "core/threads/parallel.h"
 #include "datasets/loader.h"
 #include "quantize/op_roles.h"
-#include "training/report/places.h"
+#include "training/report/quantization_points.h"
 
 namespace miniqat::training {
 namespace {

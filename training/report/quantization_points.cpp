@@ -34,16 +34,16 @@ const Node* output_quantizer(const Node& layer) {
 
 class AloneWriter {
  public:
-  AloneWriter(const Graph& network, const std::vector<Place>& places)
-      : places_(places), result_{.graph = with_quantizers(network, {})} {
+  AloneWriter(const Graph& network, const std::vector<QuantizationPoint>& points)
+      : points_(points), result_{.graph = with_quantizers(network, {})} {
     const std::vector<Node*> order = network.topological_order();
     for (std::size_t i = 0; i < order.size(); ++i) position_.emplace(order[i], i);
   }
 
   AloneNetwork write() {
-    for (const Place& place : places_) {
-      result_.exact.push_back(in_float(place.tap()));
-      result_.alone.push_back(alone(place));
+    for (const QuantizationPoint& point : points_) {
+      result_.exact.push_back(in_float(point.tap()));
+      result_.alone.push_back(alone(point));
     }
     return std::move(result_);
   }
@@ -55,18 +55,18 @@ class AloneWriter {
     return {&result_.graph.at(output.node->name()), output.index};
   }
 
-  Output alone(const Place& place) {
+  Output alone(const QuantizationPoint& point) {
     working_.clear();
-    for (const Node* quantizer : {place.weights, place.output})
+    for (const Node* quantizer : {point.weights, point.output})
       if (quantizer != nullptr) working_.insert(quantizer);
     if (working_.empty()) return {};
     first_ = position_.size();
     for (const Node* quantizer : working_) first_ = std::min(first_, position_.at(quantizer));
     copies_.clear();
-    return copy_behind(place.tap());
+    return copy_behind(point.tap());
   }
 
-  /// The tensor in the place's own branch: that of the network in float unless a working quantizer is before it. The
+  /// The tensor in the point's own branch: that of the network in float unless a working quantizer is before it. The
   /// nodes between are copied, from the first to the last: a file may hold a longer chain than the call stack is deep.
   Output copy_behind(const Output& tap) {
     const std::vector<const Node*> between = nodes_up_to(*tap.node);
@@ -107,7 +107,7 @@ class AloneWriter {
     return reached;
   }
 
-  const std::vector<Place>& places_;
+  const std::vector<QuantizationPoint>& points_;
   AloneNetwork result_;
   std::unordered_map<const Node*, std::size_t> position_;
   /// Of the place at hand.
@@ -144,8 +144,8 @@ std::vector<QuantizationPoint> find_quantization_points(const Graph& evaluation)
   return points;
 }
 
-AloneNetwork alone_network(const Graph& network, const std::vector<Place>& places) {
-  return AloneWriter(network, places).write();
+AloneNetwork alone_network(const Graph& network, const std::vector<QuantizationPoint>& points) {
+  return AloneWriter(network, points).write();
 }
 
 }  // namespace miniqat::training

@@ -25,17 +25,17 @@ struct QuantizationPoint {
 /// The quantization points of an evaluation graph, in its order; all layers of a float network.
 std::vector<QuantizationPoint> find_quantization_points(const Graph& evaluation);
 
-/// A network in float, and beside it what the quantizers of each place, alone, make of its tensors: all in one graph,
-/// so that one run measures every place, however many there are.
+/// A network in float, and beside it what the quantizers of each point, alone, make of its tensors: all in one graph,
+/// so that one run measures every point, however many there are.
 struct AloneNetwork {
   Graph graph;
-  /// By place, of the network in float: the layer's output, or what its output's quantizer reads there.
+  /// By point, of the network in float: the layer's output, or what its output's quantizer reads there.
   std::vector<Output> exact = {};
-  /// By place: the same tensor, quantized, when only the quantizers of this place work. No node where it has none.
+  /// By point: the same tensor, quantized, when only the quantizers of this point work. No node where it has none.
   std::vector<Output> alone = {};
 };
 
-/// `places` of `network`, an evaluation graph.
-AloneNetwork alone_network(const Graph& network, const std::vector<Place>& places);
+/// `points` of `network`, an evaluation graph.
+AloneNetwork alone_network(const Graph& network, const std::vector<QuantizationPoint>& points);
 
 }  // namespace miniqat::training

@@ -7,7 +7,7 @@
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"

@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "core/files/files.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"

@@ -11,7 +11,7 @@
 #include "core/platform/cpu_name.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "core/text/shell_quote.h"
+#include "core/text/quote.h"
 #include "core/threads/parallel.h"
 
 namespace miniqat::training {

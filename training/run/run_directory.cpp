@@ -7,7 +7,6 @@
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"
-#include "core/text/shell_quote.h"
 #include "training/model_source.h"
 
 namespace miniqat::training {

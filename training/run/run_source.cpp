@@ -9,7 +9,7 @@
 #include "core/files/files.h"
 #include "core/graph/source_ops.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "importers/onnx/import.h"

@@ -12,7 +12,7 @@
 #include "core/graph/graph.h"
 #include "datasets/dataset.h"
 #include "integer/arithmetic.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/run/run_directory.h"
@@ -167,7 +167,8 @@ std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path);
 /// that cannot be read.
 std::string variables_hash(const std::filesystem::path& checkpoint);
 
-/// Changes with any byte of an ONNX model, and of the files in which it keeps weights: the variables_hash() of each, with
+/// Changes with any byte of an ONNX model, and of the files in which it keeps weights: the variables_hash() of each,
+/// with
 /// "-" between them. Throws Error for a file that cannot be read, and what importers::external_files() throws.
 std::string model_hash(const std::filesystem::path& model);
 

@@ -8,9 +8,8 @@
 
 #include "core/team/team.h"
 #include "core/text/classic.h"
-#include "core/text/counted.h"
 #include "core/text/error.h"
-#include "core/text/shell_quote.h"
+#include "core/text/quote.h"
 #include "core/threads/cpu_quota.h"
 #include "core/threads/parallel.h"
 #include "quantize/fake_quant.h"

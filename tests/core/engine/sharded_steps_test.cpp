@@ -1,5 +1,7 @@
 // Training steps in slices: losses, gradients, errors. What ops observe: tests/quantize/sharded_ranges_test.cpp.
 
+#include "core/engine/sharded_steps.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +9,6 @@
 #include <numeric>
 #include <vector>
 
-#include "core/engine/gradient_tree.h"
 #include "core/engine/profile.h"
 #include "core/engine/session.h"
 #include "core/engine/shard_exchange.h"

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "core/graph/graph.h"
-#include "core/graph/node_order.h"
 #include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "tests/errors.h"

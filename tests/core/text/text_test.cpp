@@ -5,8 +5,6 @@
 #include <limits>
 
 #include "core/tensors/shape.h"
-#include "core/text/base64.h"
-#include "core/text/concat.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/page.h"

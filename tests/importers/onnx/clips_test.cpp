@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/graph/source_ops.h"
-#include "layers/leaky_relu.h"
+#include "layers/activations.h"
 #include "tests/importers/onnx/node_chain.h"
 #include "tests/quantize/convert/trained_integers.h"
 

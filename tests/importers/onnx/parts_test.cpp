@@ -4,7 +4,6 @@
 
 #include <functional>
 
-#include "layers/slice.h"
 #include "tests/importers/onnx/node_chain.h"
 #include "tests/quantize/convert/trained_integers.h"
 

@@ -5,8 +5,7 @@
 #include "core/graph/graph_json.h"
 #include "core/text/json.h"
 #include "optim/sgd.h"
-#include "quantize/inspect/quantizer_text.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "tests/errors.h"
 #include "tests/quantize/rewrite/rewrite_case.h"
 

@@ -1,7 +1,6 @@
-#include "quantize/rewrite/residual_sums.h"
-
 #include "models/models.h"
 #include "quantize/op_roles.h"
+#include "quantize/rewrite/layer_patterns.h"
 #include "tests/quantize/rewrite/rewrite_case.h"
 
 namespace miniqat::quantize::residual_sums_test {

@@ -3,7 +3,7 @@
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
 #include "core/text/error.h"
-#include "quantize/quantization.h"
+#include "quantize/quantizers.h"
 #include "tests/errors.h"
 #include "tests/quantize/fold/primitive_batch_norm.h"
 #include "tests/quantize/rewrite/rewrite_case.h"

@@ -12,7 +12,7 @@
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/model_source.h"
-#include "training/report/places.h"
+#include "training/report/quantization_points.h"
 
 namespace miniqat::training::alone_network_test {
 namespace {
