@@ -29,8 +29,8 @@ inline void print_file_notes(const datasets::Dataset& part) {
 }
 
 /// Prints "who: text" to stderr, with_flags() and without control characters: errors show what files and the command
-/// line hold, none of which may reach the terminal as it is. Of several ranks that fail alike the first speaks, and its end is the
-/// others'; only if it does not fail they speak, after some seconds.
+/// line hold, none of which may reach the terminal as it is. Of several ranks that fail alike the first speaks, and its
+/// end is the others'; only if it does not fail they speak, after some seconds.
 void print_error(const std::string& who, const std::string& text);
 
 }  // namespace miniqat::cli

@@ -323,7 +323,8 @@ TEST(House, EverySourceIsInAList) {
     for (fs::path folder = file.parent_path(); folder != MINIQAT_SOURCE_DIR; folder = folder.parent_path()) {
       if (!lists.contains(folder))
         for (const std::string& line : lines_of(folder / "CMakeLists.txt")) lists[folder] += line + "\n";
-      listed = listed || lists[folder].find(fs::relative(file, folder).replace_extension().string()) != std::string::npos;
+      listed =
+          listed || lists[folder].find(fs::relative(file, folder).replace_extension().string()) != std::string::npos;
     }
     EXPECT_TRUE(listed) << path << " is in no CMakeLists.txt";
   }

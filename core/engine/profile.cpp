@@ -105,7 +105,7 @@ double share(Profile::Duration time, const Profile& profile) {
 }
 
 /// A line of a table.
-struct Row : Profile::Part {
+struct ReportRow : Profile::Part {
   /// The least time of its parts that have any work, and the time that these take.
   double least_ms = 0, worked_ms = 0;
 
@@ -116,8 +116,8 @@ struct Row : Profile::Part {
   }
 };
 
-Row row_of(const Profile::Part& part, const MachineRates& rates) {
-  Row row{part};
+ReportRow row_of(const Profile::Part& part, const MachineRates& rates) {
+  ReportRow row{part};
   for (std::size_t phase = 0; phase < kProfilePhases; ++phase) {
     const PartWork& work = part.work[phase];
     if (work.bytes == 0) continue;
@@ -128,7 +128,7 @@ Row row_of(const Profile::Part& part, const MachineRates& rates) {
   return row;
 }
 
-void add(Row& sum, const Row& row) {
+void add(ReportRow& sum, const ReportRow& row) {
   sum.calls += row.calls;
   sum.least_ms += row.least_ms;
   sum.worked_ms += row.worked_ms;
@@ -139,16 +139,16 @@ void add(Row& sum, const Row& row) {
 }
 
 /// The rows that take 99.5% of the time, or the first 25 of them, by time; the others are summed up in one.
-std::vector<Row> largest(std::vector<Row> rows) {
+std::vector<ReportRow> largest(std::vector<ReportRow> rows) {
   constexpr std::size_t kMost = 25;
-  std::erase_if(rows, [](const Row& row) { return row.calls == 0; });
-  std::ranges::stable_sort(rows, std::greater<>(), [](const Row& row) { return row.total(); });
+  std::erase_if(rows, [](const ReportRow& row) { return row.calls == 0; });
+  std::ranges::stable_sort(rows, std::greater<>(), [](const ReportRow& row) { return row.total(); });
   Profile::Duration all{}, shown{};
-  for (const Row& row : rows) all += row.total();
+  for (const ReportRow& row : rows) all += row.total();
   std::size_t count = 0;
   for (; count < std::min(kMost, rows.size()) && shown <= all * 995 / 1000; ++count) shown += rows[count].total();
   if (rows.size() - count < 2) return rows;
-  Row rest{{.name = concat("... ", rows.size() - count, " more"), .type = ""}};
+  ReportRow rest{{.name = concat("... ", rows.size() - count, " more"), .type = ""}};
   for (std::size_t i = count; i < rows.size(); ++i) add(rest, rows[i]);
   rows.resize(count);
   rows.push_back(rest);
@@ -156,7 +156,7 @@ std::vector<Row> largest(std::vector<Row> rows) {
 }
 
 /// Work a step and the share of what the machine allows; empty where nothing is counted.
-std::string work_cells(const Row& row, std::int64_t steps) {
+std::string work_cells(const ReportRow& row, std::int64_t steps) {
   const PartWork work = row.all_work();
   char products[32] = "", cells[96];
   const double each = static_cast<double>(steps);
@@ -169,11 +169,11 @@ std::string work_cells(const Row& row, std::int64_t steps) {
 
 /// Rows under their heads; where they are types themselves with the calls in place of the types. (A node's calls would
 /// say nothing: they are one forward and one backward.)
-std::string table(std::vector<Row> rows, const Profile& profile, std::string head, bool of_types) {
+std::string table(std::vector<ReportRow> rows, const Profile& profile, std::string head, bool of_types) {
   rows = largest(std::move(rows));
   std::size_t width = head.size();
   std::size_t type_width = 2;
-  for (const Row& row : rows) {
+  for (const ReportRow& row : rows) {
     width = std::max(width, row.name.size());
     type_width = std::max(type_width, row.type.size());
   }
@@ -186,7 +186,7 @@ std::string table(std::vector<Row> rows, const Profile& profile, std::string hea
   classic_snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %6s%s  %8s  %8s  %11s\n", "forward ms", "backward ms",
                    "other ms", "share", of_types ? "  calls a step" : "", "GFLOP", "MB", "of possible");
   std::string text = start(std::move(head), "op") + cells;
-  for (const Row& row : rows) {
+  for (const ReportRow& row : rows) {
     const Profile::Duration other = row.total() - row.time[kForwardColumn] - row.time[kBackwardColumn];
     classic_snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %5.1f%%",
                      cell(row.time[kForwardColumn], profile.steps()).c_str(),
@@ -203,23 +203,23 @@ std::string table(std::vector<Row> rows, const Profile& profile, std::string hea
   return text;
 }
 
-std::vector<Row> by_type(const std::vector<Row>& nodes) {
-  std::map<std::string, Row> sums;
-  for (const Row& node : nodes) {
-    Row& sum = sums[node.type];
+std::vector<ReportRow> by_type(const std::vector<ReportRow>& nodes) {
+  std::map<std::string, ReportRow> sums;
+  for (const ReportRow& node : nodes) {
+    ReportRow& sum = sums[node.type];
     sum.name = node.type;
     add(sum, node);
   }
-  std::vector<Row> rows;
+  std::vector<ReportRow> rows;
   rows.reserve(sums.size());
   for (const auto& [type, sum] : sums) rows.push_back(sum);
   return rows;
 }
 
 /// What "of possible" means, and the whole step by it.
-std::string possible_text(const std::vector<Row>& rows, const Profile& profile, const MachineRates& rates) {
-  Row all;
-  for (const Row& row : rows) add(all, row);
+std::string possible_text(const std::vector<ReportRow>& rows, const Profile& profile, const MachineRates& rates) {
+  ReportRow all;
+  for (const ReportRow& row : rows) add(all, row);
   char text[320];
   classic_snprintf(
       text, sizeof text,
@@ -289,7 +289,7 @@ std::string profile_table(const Profile& profile, const MachineRates& rates) {
                    std::ssize(profile.kept()) > Profile::kWarmUpSteps
                        ? concat(" (all but the first ", Profile::kWarmUpSteps, ")").c_str()
                        : " (the first ones, slower than those to follow)");
-  std::vector<Row> rows;
+  std::vector<ReportRow> rows;
   for (const Profile::Part& part : profile.parts()) rows.push_back(row_of(part, rates));
   return head + table(rows, profile, "node", false) + "\n" + table(by_type(rows), profile, "op", true) + "\n" +
          phase_table(profile) + "\n" + possible_text(rows, profile, rates);

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/worker_threads.h"
 #include "core/engine/plan/plan.h"
 #include "core/engine/shard_exchange.h"
 #include "core/engine/sweep.h"
+#include "core/engine/worker_threads.h"
 #include "core/tensors/tensor.h"
 
 namespace miniqat {

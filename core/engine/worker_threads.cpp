@@ -13,13 +13,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// As in core/team/team.cpp: sleep and wake-up take about as long.
-constexpr std::chrono::microseconds kSpin(50);
+constexpr std::chrono::microseconds kSpinTime(50);
 
 /// Waits while `word` is `value`, first without sleep.
 template <class T>
 void wait_while(const std::atomic<T>& word, T value) {
   constexpr int kLooksATime = 64;
-  for (const Clock::time_point end = Clock::now() + kSpin; Clock::now() < end;)
+  for (const Clock::time_point end = Clock::now() + kSpinTime; Clock::now() < end;)
     for (int i = 0; i < kLooksATime; ++i)
       if (word.load(std::memory_order_relaxed) != value) return;
   word.wait(value);

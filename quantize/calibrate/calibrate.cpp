@@ -91,9 +91,7 @@ void Calibrator::add(const Node& node) {
   quantizers_.push_back(std::move(quantizer));
 }
 
-void Calibrator::observe(const Feeds& feeds) {
-  observe(false, feeds);
-}
+void Calibrator::observe(const Feeds& feeds) { observe(false, feeds); }
 
 /// Runs the float network for all quantizers of weights, or for all others.
 void Calibrator::observe(bool weights, const Feeds& feeds) {
