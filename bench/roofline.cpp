@@ -8,6 +8,7 @@
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"
 #include "core/tensors/tensor.h"
+#include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/threads/parallel.h"
@@ -18,7 +19,6 @@ namespace {
 
 #define MINIQAT_LOOPS "bench/roofline_loops.h"
 #include "core/kernels/per_instruction_set.h"
-#include "core/text/classic.h"
 
 /// Keep results that nobody needs, so that no compiler leaves the work out.
 std::atomic<float> peak_result;
