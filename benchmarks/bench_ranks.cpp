@@ -19,7 +19,7 @@
 
 #include "benchmarks/machine.h"
 #include "core/engine/shard_exchange.h"
-#include "core/platform/cpu_name.h"
+#include "core/platform/system.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "distributed/bucket_sum.h"

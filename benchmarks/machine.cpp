@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "core/kernels/instruction_set.h"
-#include "core/platform/cpu_name.h"
+#include "core/platform/system.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 

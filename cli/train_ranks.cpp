@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstdlib>
 
-#include "cli/notes.h"
-#include "cli/process.h"
-#include "core/platform/working_directory.h"
+#include "cli/interrupt.h"
+#include "cli/print_error.h"
+#include "core/platform/system.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/threads/parallel.h"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -72,7 +73,7 @@ struct Model {
   /// 32 bits for any input. Engine, files and exporters rely on it.
   void check() const;
 
-  /// Bytes of all weights packed to their bits (integer/packing.h), without biases.
+  /// Bytes of all weights packed to their bits (pack()), without biases.
   std::int64_t weight_bytes() const;
   std::int64_t multiply_adds() const;
 };
@@ -82,5 +83,21 @@ Shape batch_shape(std::int64_t n, const Shape& example);
 
 /// The n of a batch of `info`'s examples. Throws Error unless it is [n, shape...] uint8 with n >= 1.
 std::int64_t batch_size(const Tensor& batch, const TensorInfo& info);
+
+// How weights lie in files.
+
+/// The bytes that `count` integers of `bits` bits take, without gaps: ceil(count * bits / 8).
+constexpr std::int64_t packed_size(std::int64_t count, int bits) { return (count * bits + 7) / 8; }
+
+/// Integers of 1..8 bits as a stream. The first has the lowest bits of the first byte. One that crosses a byte's end
+/// goes on in the lowest bits of the next. The rest of the last byte is 0. Two of 4 bits make a byte, low half first.
+/// Values must fit the bits.
+std::vector<std::uint8_t> pack(std::span<const std::uint8_t> values, int bits);
+
+/// `count` integers from such a stream. Throws Error when `bytes` is not of packed_size(count, bits).
+std::vector<std::uint8_t> unpack(std::span<const std::uint8_t> bytes, std::int64_t count, int bits);
+
+/// A row-major matrix [rows, columns] as [columns, rows]. `rows` must divide the number of values.
+std::vector<std::uint8_t> transpose(std::span<const std::uint8_t> matrix, std::int64_t rows);
 
 }  // namespace miniqat::integer

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/graph/graph.h"
-#include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/tensors/dtype.h"
 #include "core/text/error.h"

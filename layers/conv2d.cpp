@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "core/kernels/instruction_set.h"
 #include "layers/kernels/pointwise.h"

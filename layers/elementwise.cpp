@@ -4,7 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/chain/chain_kernels.h"
 #include "layers/kernels/broadcast.h"

@@ -1,6 +1,6 @@
 #include "layers/matmul.h"
 
-#include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
 #include "core/text/error.h"

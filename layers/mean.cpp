@@ -4,7 +4,6 @@
 #include <array>
 #include <optional>
 
-#include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "core/kernels/instruction_set.h"
 #include "layers/kernels/broadcast.h"

@@ -4,7 +4,6 @@
 #include <span>
 #include <type_traits>
 
-#include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"

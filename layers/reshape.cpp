@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "layers/kernels/pointwise.h"
 

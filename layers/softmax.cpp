@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "core/kernels/scratch.h"
 #include "layers/kernels/pointwise.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/space_to_batch.h"

@@ -3,7 +3,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "layers/kernels/pointwise.h"
 

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <type_traits>
 
-#include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/scratch.h"

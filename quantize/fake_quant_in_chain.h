@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "layers/chain/chain_quantizer.h"
+#include "layers/chain/chain_fusion.h"
 #include "quantize/fake_quant.h"
 
 namespace miniqat::quantize {

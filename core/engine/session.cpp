@@ -7,7 +7,6 @@
 #include "core/engine/profile.h"
 #include "core/engine/sharded_steps.h"
 #include "core/engine/sweep.h"
-#include "core/engine/training_plan.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"

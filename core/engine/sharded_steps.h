@@ -8,7 +8,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -126,6 +128,29 @@ class ShardedSteps {
   std::vector<std::vector<ShardStatistic>> statistics_;
   /// The loss of each slice.
   std::vector<double> losses_;
+};
+
+/// A training step's plan together with all that a session would otherwise look up by name in every step.
+struct TrainingPlan {
+  struct Update {
+    const std::string* name = nullptr;
+    /// Optimizer::multiplicative() changes it.
+    bool is_multiplicative = false;
+    Tensor* value = nullptr;
+    const Tensor* gradient = nullptr;
+    std::vector<Tensor*> slots;
+  };
+
+  Output loss;
+  /// Delays::passed.
+  std::int64_t delays_passed = 0;
+  Plan* plan = nullptr;
+  /// Of steps in slices; `plan` is its first.
+  ShardedPlan* shards = nullptr;
+  /// Optimizer::slot_names of the optimizer that the updates are for, and of its multiplicative().
+  std::span<const std::string_view> slot_names;
+  std::span<const std::string_view> multiplicative_slot_names;
+  std::vector<Update> updates;
 };
 
 }  // namespace miniqat

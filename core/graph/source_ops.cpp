@@ -6,7 +6,6 @@
 #include <span>
 #include <string_view>
 
-#include "core/graph/node_check.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
 #include "core/platform/interruption.h"

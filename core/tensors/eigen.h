@@ -20,7 +20,7 @@
 // min and max leave open what becomes of a NaN.
 //
 // Formulas that stay loops: the loss of training (layers/softmax.cpp), because its exp and its order of
-// sums are part of the bits of every checkpoint; argmax (core/tensors/argmax.h), which chooses the first of equals and
+// sums are part of the bits of every checkpoint; argmax (core/tensors/tensor.h), which chooses the first of equals and
 // no class for a NaN; the histogram and the least-squares search of calibration, which count, sort and search and have
 // no vectors.
 

@@ -7,7 +7,7 @@
 #include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "exporters/c/text.h"
-#include "integer/packing.h"
+#include "integer/model.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -9,9 +9,8 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
-#include "integer/format/json_fields.h"
 #include "integer/format/model_json.h"
-#include "integer/packing.h"
+#include "integer/model.h"
 
 namespace miniqat::integer {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/graph/op_interfaces.h"
 #include "layers/chain/chain_batch_norm.h"
-#include "layers/chain/chain_quantizer.h"
+#include "layers/chain/chain_fusion.h"
 #include "layers/pool.h"
 
 namespace miniqat::layers {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/scratch.h"
 #include "core/tensors/dtype.h"

@@ -1,8 +1,7 @@
-#include "integer/packing.h"
-
 #include <gtest/gtest.h>
 
 #include "core/tensors/random.h"
+#include "integer/model.h"
 #include "tests/errors.h"
 
 namespace miniqat::integer::packing_test {

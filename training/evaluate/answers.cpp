@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "core/tensors/argmax.h"
+#include "core/tensors/tensor.h"
 #include "core/text/json.h"
 #include "training/evaluate/evaluator.h"
 

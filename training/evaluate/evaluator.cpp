@@ -5,8 +5,7 @@
 #include <numeric>
 
 #include "core/engine/profile.h"
-#include "core/tensors/argmax.h"
-#include "core/tensors/eigen.h"
+#include "core/tensors/tensor.h"
 #include "datasets/loader.h"
 #include "integer/engine.h"
 #include "training/run/integer_source.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/tensors/argmax.h"
+#include "core/tensors/tensor.h"
 #include "core/text/page.h"
 #include "datasets/pictures/resize.h"
 #include "training/evaluate/evaluator.h"

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "core/files/files.h"
-#include "core/platform/working_directory.h"
+#include "core/platform/system.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"

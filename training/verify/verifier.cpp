@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/tensors/argmax.h"
+#include "core/tensors/tensor.h"
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/json.h"

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "core/files/files.h"
-#include "core/tensors/argmax.h"
+#include "core/tensors/tensor.h"
 #include "core/text/error.h"
 #include "exporters/c/operation.h"
 #include "exporters/c/text.h"

@@ -7,7 +7,7 @@
 #include <limits>
 #include <map>
 
-#include "core/tensors/argmax.h"
+#include "core/tensors/tensor.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 #include "tests/quantize/fold/batch_norm_classifier.h"

@@ -4,7 +4,7 @@
 
 #include "core/files/safetensors.h"
 #include "core/graph/graph_json.h"
-#include "core/tensors/argmax.h"
+#include "core/tensors/tensor.h"
 #include "tests/training/run_fixture.h"
 #include "training/evaluate/evaluator.h"
 #include "training/run/integer_source.h"
