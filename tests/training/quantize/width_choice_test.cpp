@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "training/quantize/bit_allocation.h"
+#include "training/quantize/sensitivity.h"
 
 namespace miniqat::training::width_choice_test {
 namespace {
