@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "quantize/quantize.h"
-#include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
 
 namespace miniqat::quantize::clip_test {
@@ -42,23 +38,6 @@ TEST(ConvertClip, OnItsOwnItRescales) {
   const integer::Model model =
       net.faithful(net.quantizer("y", layers::clip(net.graph, "Clip", x, {.low = -0.3, .high = 0.4}), {-0.3F, 0.4F}));
   EXPECT_EQ(testing::operations_of(model).back(), "Rescale Clip -> y");
-}
-
-/// As part of a layer it needs no quantizer before it.
-TEST(TrainedClip, IntegersOfABlock) {
-  Graph graph;
-  Output x = layers::placeholder(graph, "images", {4, 8, 8, 3});
-  x = layers::clip(graph, "stem/Clip", testing::conv_bias(graph, "stem", x, 3, 16), {.low = -0.3, .high = 0.4});
-  x = layers::clip(graph, "project/Clip", testing::conv_bias(graph, "project", x, 1, 6), {.low = 0.05, .high = 2});
-  x = layers::mean(graph, "Mean", x, {.axes = {1, 2}});
-  x = layers::matmul(graph, "dense/MatMul", x, layers::variable(graph, "dense/weights", {6, 5}));
-  graph.set_outputs({x});
-  Graph rewritten = graph.clone();
-  const RewriteReport report = create_training_graph(rewritten, {.strict = true});
-  const auto of_layers = [](const std::string& name) { return name.ends_with("act_quant"); };
-  EXPECT_EQ(std::ranges::count_if(report.inserted, of_layers), 3) << report.text();
-  EXPECT_EQ(rewritten.at("stem/act_quant").input(0).node->name(), "stem/Clip");
-  testing::expect_trained_integers(graph);
 }
 
 }  // namespace

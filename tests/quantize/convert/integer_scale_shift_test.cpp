@@ -27,39 +27,8 @@ struct ScaleShiftNet : EvalNet {
   }
 };
 
-TEST(ConvertScaleShift, OneNumberIsATable) {
-  struct Case {
-    const char* name;
-    Output (*build)(Graph&, const std::string&, Output, Output);
-    bool swaps;
-    double (*value)(double);
-  };
-  const Case cases[] = {
-      {"Mul", layers::mul, false, [](double x) { return 0.7f * x; }},
-      {"Mul", layers::mul, true, [](double x) { return 0.7f * x; }},
-      {"Add", layers::add, false, [](double x) { return x + 0.7f; }},
-      {"Sub", layers::sub, false, [](double x) { return x - 0.7f; }},
-      {"Sub", layers::sub, true, [](double x) { return 0.7f - x; }},
-      {"Div", layers::div, false, [](double x) { return x / 0.7f; }},
-  };
-  for (const auto& [name, build, swaps, value] : cases) {
-    ScaleShiftNet net;
-    const Output c = net.number(0.7);
-    const Output y = build(net.graph, name, swaps ? c : net.x, swaps ? net.x : c);
-    const integer::Model model = net.faithful(net.quantizer("y", y, {-6.13f, 7.33f}));
-    EXPECT_EQ(operations_of(model).back(), concat("Lookup ", name, " -> y"));
-    const auto& lookup = std::get<integer::Lookup>(model.operations.back().action);
-    const integer::Grid &from = model.tensors[1].grid, &to = model.tensors[2].grid;
-    for (int q = 0; q < 256; ++q) {
-      const double place = value(double{from.scale} * (q - from.zero_point)) / to.scale + to.zero_point;
-      EXPECT_NEAR(lookup.table[static_cast<std::size_t>(q)], std::clamp(std::floor(place + 0.5), 0.0, 255.0), 0)
-          << name << " of " << q;
-    }
-  }
-}
-
-TEST(ConvertScaleShift, OneNumberForEachChannelIsADepthwiseConvolution) {
-  ScaleShiftNet net;
+TEST(ConvertLine, OneNumberForEachChannelIsADepthwiseConvolution) {
+  LineNet net;
   Output y = layers::mul(net.graph, "Mul", net.by_channel({0.5, -30, 0.01f}), net.x);
   y = layers::sub(net.graph, "Sub", net.number(2), y);
   y = layers::bias_add(net.graph, "BiasAdd", y, net.variable("biases", {3}, {1, -3, 0}));

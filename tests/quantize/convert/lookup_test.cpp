@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/engine/session.h"
 #include "quantize/calibrate/calibrate.h"
@@ -23,27 +25,102 @@ using testing::Texts;
 
 const Lookup& last_lookup(const Model& model) { return std::get<Lookup>(model.operations.back().action); }
 
-TEST(ConvertLookup, ASigmoidIsATable) {
-  for (const int bits : {8, 4, 2}) {
-    EvalNet net;
-    const Output x = net.quantizer("x", net.conv("a", net.images()), {-3, 5});
-    const float last = 1 - std::ldexp(1.0f, -bits);
-    FakeQuantAttributes attributes = EvalNet::evaluating();
-    attributes.bits = bits;
-    const Model model =
-        net.faithful(net.quantizer("gate/q", layers::sigmoid(net.graph, "gate", x), {0, last}, attributes));
-    EXPECT_EQ(operations_of(model), (Texts{"Conv2D a/Conv2D -> x", "Lookup gate -> gate/q"}));
-    const Grid grid = {.scale = std::ldexp(1.0f, -bits), .zero_point = 0, .bits = bits};
-    EXPECT_EQ(model.tensor(model.output).grid, grid);
-    EXPECT_EQ(last_lookup(model).function, "Sigmoid");
-    ASSERT_EQ(last_lookup(model).table.size(), 256u);
-    const Grid& from = model.tensors[1].grid;
-    for (int q = 0; q < 256; ++q) {
-      const double real = 1 / (1 + std::exp(-double{from.scale} * (q - from.zero_point)));
-      const double place = std::floor(real * (1 << bits) + 0.5);
-      EXPECT_EQ(last_lookup(model).table[static_cast<std::size_t>(q)], std::min(place, (1 << bits) - 1.0)) << q;
-    }
+/// A function whose results have this range and so many bits.
+struct Function {
+  /// Of the function, also of its node; none for an op with a constant.
+  std::string name;
+  std::function<Output(Graph&, Output)> make;
+  std::function<double(double)> value;
+  Range<float> results;
+  int bits = 8;
+  /// Of the integers that it is a function of.
+  Range<float> operands = {-4, 5};
+};
+
+std::vector<Function> functions() {
+  std::vector<Function> all = {{"HardSwish",
+                                [](Graph& graph, Output x) { return layers::hard_swish(graph, "HardSwish", x); },
+                                [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; },
+                                {-0.4f, 5}}};
+  for (const int bits : {8, 4, 2})
+    all.push_back({"Sigmoid",
+                   [](Graph& graph, Output x) { return layers::sigmoid(graph, "Sigmoid", x); },
+                   [](double x) { return 1 / (1 + std::exp(-x)); },
+                   {0, 1 - std::ldexp(1.0f, -bits)},
+                   bits});
+  for (const double alpha : {0.1, 0.3})
+    all.push_back(
+        {"LeakyRelu",
+         [alpha](Graph& graph, Output x) { return layers::leaky_relu(graph, "LeakyRelu", x, {.alpha = alpha}); },
+         [alpha](double x) { return x < 0 ? alpha * x : x; },
+         {-0.7f, 5}});
+  for (const double alpha : {1.0 / 6, 0.3})
+    all.push_back(
+        {"HardSigmoid",
+         [alpha](Graph& graph, Output x) {
+           return layers::hard_sigmoid(graph, "HardSigmoid", x, {.alpha = alpha, .beta = 0.4});
+         },
+         [alpha](double x) { return std::clamp(double{static_cast<float>(alpha)} * x + double{0.4f}, 0.0, 1.0); },
+         {0, 1},
+         8,
+         {-4.1f, 5.27f}});
+  return all;
+}
+
+/// Ops of a tensor and the number 0.7, on either side.
+std::vector<Function> ops_with_a_constant() {
+  using Build = Output (*)(Graph&, const std::string&, Output, Output);
+  std::vector<Function> all;
+  const auto add = [&](const std::string& name, Build build, bool swaps, double (*value)(double)) {
+    all.push_back({name,
+                   [=](Graph& graph, Output x) {
+                     const Output c = layers::constant(graph, "number", {}, {0.7});
+                     return build(graph, name, swaps ? c : x, swaps ? x : c);
+                   },
+                   value,
+                   {-6.13f, 7.33f}});
+  };
+  add("Mul", layers::mul, false, [](double x) { return 0.7f * x; });
+  add("Mul", layers::mul, true, [](double x) { return 0.7f * x; });
+  add("Add", layers::add, false, [](double x) { return x + 0.7f; });
+  add("Sub", layers::sub, false, [](double x) { return x - 0.7f; });
+  add("Sub", layers::sub, true, [](double x) { return 0.7f - x; });
+  add("Div", layers::div, false, [](double x) { return x / 0.7f; });
+  return all;
+}
+
+/// The conversion of a function, compared with its formula.
+Model expect_table(const Function& function) {
+  SCOPED_TRACE(concat(function.name, ", ", function.bits, " bits"));
+  EvalNet net;
+  const Output x = net.quantizer("x", net.conv("a", net.images()), function.operands);
+  FakeQuantAttributes attributes = EvalNet::evaluating();
+  attributes.bits = function.bits;
+  const Model model = net.faithful(net.quantizer("y", function.make(net.graph, x), function.results, attributes));
+  EXPECT_EQ(operations_of(model), (Texts{"Conv2D a/Conv2D -> x", concat("Lookup ", function.name, " -> y")}));
+  const std::vector<std::uint8_t>& table = last_lookup(model).table;
+  EXPECT_EQ(table.size(), 256u);
+  const Grid &from = model.tensors[1].grid, &to = model.tensor(model.output).grid;
+  for (std::size_t q = 0; q < table.size(); ++q) {
+    const double real = double{from.scale} * (static_cast<int>(q) - from.zero_point);
+    const double place = std::floor(function.value(real) / to.scale + to.zero_point + 0.5);
+    EXPECT_EQ(table[q], std::clamp(place, 0.0, std::exp2(function.bits) - 1)) << q;
   }
+  return model;
+}
+
+TEST(ConvertLookup, AFunctionIsATable) {
+  for (const Function& function : functions()) {
+    const Model model = expect_table(function);
+    EXPECT_EQ(last_lookup(model).function, function.name);
+    if (function.name != "Sigmoid") continue;
+    const Grid grid = {.scale = std::ldexp(1.0f, -function.bits), .zero_point = 0, .bits = function.bits};
+    EXPECT_EQ(model.tensor(model.output).grid, grid);
+  }
+}
+
+TEST(ConvertLookup, AnOpWithAConstantIsATable) {
+  for (const Function& function : ops_with_a_constant()) expect_table(function);
 }
 
 TEST(ConvertLookup, TablesOfFewerBitsAreShorter) {

@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "quantize/calibrate/channel_pairs.h"
-#include "quantize/quantize.h"
 #include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
 
@@ -33,35 +30,6 @@ TEST(ConvertSlice, TheBatchIsNotCut) {
   const Output x = net.quantizer("x", net.conv("a", net.images()), {-4, 5});
   const Output y = layers::slice(net.graph, "y", x, {.axes = {0}, .starts = {0}, .ends = {1}});
   EXPECT_TRUE(mentions(net.refusal(y), {"[Slice \"y\"]", "cannot cut the batch"}));
-}
-
-/// Each half of the channels goes its own way, as in a convolution of two groups.
-Graph split_block() {
-  Graph graph;
-  Output x = layers::placeholder(graph, "images", {4, 8, 8, 3});
-  x = layers::relu(graph, "stem/Relu", testing::conv_bias(graph, "stem", x, 3, 12));
-  std::vector<Output> parts;
-  for (const std::int64_t first : {0, 5}) {
-    const std::string scope = first == 0 ? "left" : "right";
-    const Output part =
-        layers::slice(graph, scope + "/Slice", x, {.axes = {3}, .starts = {first}, .ends = {first == 0 ? 5 : 12}});
-    parts.push_back(layers::relu(graph, scope + "/Relu", testing::conv_bias(graph, scope, part, 3, 4)));
-  }
-  x = layers::concat(graph, "Concat", parts);
-  x = layers::mean(graph, "Mean", x, {.axes = {1, 2}});
-  x = layers::matmul(graph, "dense/MatMul", x, layers::variable(graph, "dense/weights", {8, 5}));
-  graph.set_outputs({x});
-  return graph;
-}
-
-TEST(TrainedSlice, IntegersOfASplitBlock) {
-  const Graph graph = split_block();
-  Graph rewritten = graph.clone();
-  const RewriteReport report = create_training_graph(rewritten, {.strict = true});
-  EXPECT_FALSE(std::ranges::any_of(report.inserted, [](const std::string& name) {
-    return name.find("Slice") != std::string::npos;
-  })) << report.text();
-  testing::expect_trained_integers(graph);
 }
 
 /// Behind a Reshape the channels of a layer take turns; a part of them may begin with another one.

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "quantize/quantize.h"
-#include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
 
 namespace miniqat::quantize::sub_test {
@@ -89,28 +87,6 @@ TEST(ConvertSub, AStretchedOperandIsRefused) {
   const Output y = layers::sub(net.graph, "centred", net.a, net.quantizer("m", means, {-4, 5}));
   EXPECT_TRUE(mentions(net.refusal(net.quantizer("y", y, {-4, 5})),
                        {"[Sub \"centred\"]", "stretches m [2,1,1,3]", "one shape"}));
-}
-
-/// Of two branches, of a branch and what it began with, of rows, and before a Relu, which takes the quantizer over.
-TEST(TrainedSub, IntegersOfDifferencesBetweenLayers) {
-  Graph graph;
-  const Output images = layers::placeholder(graph, "images", {4, 8, 8, 3});
-  const Output a = layers::relu(graph, "a/Relu", testing::conv_bias(graph, "a", images, 3, 6));
-  const Output b = testing::conv_bias(graph, "b", images, 3, 6);
-  const Output first = layers::sub(graph, "first/Sub", a, b);
-  const Output c = testing::conv_bias(graph, "c", first, 3, 6);
-  const Output second = layers::relu(graph, "second/Relu", layers::sub(graph, "second/Sub", c, first));
-  const Output rows = layers::mean(graph, "Mean", second, {.axes = {1, 2}});
-  const Output others = layers::mean(graph, "others/Mean", a, {.axes = {1, 2}});
-  const Output third = layers::sub(graph, "third/Sub", rows, others);
-  graph.set_outputs({layers::matmul(graph, "dense/MatMul", third, layers::variable(graph, "dense/weights", {6, 5}))});
-  Graph rewritten = graph.clone();
-  const RewriteReport report = create_training_graph(rewritten, {.strict = true});
-  for (const char* quantizer :
-       {"first/Sub/activation_Sub_quant", "second/Relu/activation_Relu_quant", "third/Sub/activation_Sub_quant"})
-    EXPECT_EQ(std::ranges::count(report.inserted, quantizer), 1) << quantizer << "\n" << report.text();
-  EXPECT_EQ(std::ranges::count(report.inserted, "second/Sub/activation_Sub_quant"), 0) << report.text();
-  testing::expect_trained_integers(graph);
 }
 
 }  // namespace
