@@ -16,7 +16,7 @@
 namespace miniqat::testing {
 
 /// How many nets are tried.
-inline std::uint64_t net_count() { return tries_all_cases() ? 200 : fewer(60); }
+inline std::uint64_t net_count() { return tries_all_cases() ? 200 : fewer(40); }
 
 /// Options that vary with the seed; quantization starts after kNever steps.
 inline quantize::RewriteOptions random_options(std::uint64_t seed) {

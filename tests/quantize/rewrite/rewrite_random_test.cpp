@@ -18,12 +18,14 @@ using testing::for_random_nets;
 using testing::random_net;
 using testing::well_formed_net;
 
-void expect_round_trip(const Graph& graph) {
+/// The graph in JSON, once it was written and read back.
+std::string round_trip(const Graph& graph) {
   graph.verify();
   const std::string text = graph_to_json(graph);
   const Graph again = graph_from_json(text);
   again.verify();
   EXPECT_EQ(graph_to_json(again), text);
+  return text;
 }
 
 bool is_quantized(Output weights) {
@@ -83,15 +85,13 @@ void expect_twice_is_once(Graph& graph, const std::string& once, const RewriteOp
 /// layer quantized or skipped with a reason, and stays as it is when it is rewritten again. The evaluation graph is the
 /// same made of the training graph as of the original.
 void expect_all_holds(Graph& graph, const RewriteOptions& options, bool own_quantizers) {
-  expect_round_trip(graph);
+  round_trip(graph);
   Graph evaluation = graph.clone();
   expect_all_layers_seen(evaluation, options, create_eval_graph(evaluation, options));
-  expect_round_trip(evaluation);
-  const std::string evaluated = graph_to_json(evaluation);
+  const std::string evaluated = round_trip(evaluation);
   expect_twice_is_once(evaluation, evaluated, options, false, own_quantizers);
   expect_all_layers_seen(graph, options, create_training_graph(graph, options));
-  expect_round_trip(graph);
-  expect_twice_is_once(graph, graph_to_json(graph), options, true, own_quantizers);
+  expect_twice_is_once(graph, round_trip(graph), options, true, own_quantizers);
   turn_to_evaluation(graph);
   graph.verify();
   EXPECT_EQ(graph_to_json(graph), evaluated);
