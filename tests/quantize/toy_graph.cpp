@@ -15,6 +15,17 @@ std::string trimmed(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') + 1 - first);
 }
 
+/// What is between the marks of a text: "a | b" at "|" gives "a" and "b", without blanks around them.
+Names pieces_of(const std::string& text, const std::string& mark) {
+  Names parts;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; end != std::string::npos; begin = end + mark.size()) {
+    end = text.find(mark, begin);
+    parts.push_back(trimmed(text.substr(begin, end - begin)));
+  }
+  return parts;
+}
+
 /// Words between blanks.
 Names words_of(const std::string& text) {
   std::istringstream stream(text);
@@ -25,7 +36,7 @@ Names words_of(const std::string& text) {
 Shape take_shape(std::string& text) {
   const std::size_t end = text.find(']');
   std::vector<std::int64_t> extents;
-  for (const std::string& extent : split(text.substr(1, end - 1), ","))
+  for (const std::string& extent : pieces_of(text.substr(1, end - 1), ","))
     if (!extent.empty()) extents.push_back(std::stoll(extent));
   text.erase(0, end + 1);
   return Shape(extents);
@@ -62,21 +73,11 @@ std::string readers_of(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Names split(const std::string& text, const std::string& mark) {
-  Names parts;
-  std::size_t begin = 0;
-  for (std::size_t end = 0; end != std::string::npos; begin = end + mark.size()) {
-    end = text.find(mark, begin);
-    parts.push_back(trimmed(text.substr(begin, end - begin)));
-  }
-  return parts;
-}
-
 ToyGraph::ToyGraph(const std::string& chains) {
   layers::register_ops();
   quantize::register_ops();
-  for (const std::string& chain : split(chains, ";")) {
-    const Names steps = split(chain, "|");
+  for (const std::string& chain : pieces_of(chains, ";")) {
+    const Names steps = pieces_of(chain, "|");
     Output x = tensor(steps[0]);
     for (std::size_t i = 1; i < steps.size(); ++i) x = step(x, words_of(steps[i]));
   }
@@ -143,13 +144,13 @@ Output ToyGraph::step(Output x, const Names& words) {
 }
 
 std::string quantizer_in(const std::string& line) {
-  const Names path = split(split(line, ": ")[0], " > ");
+  const Names path = pieces_of(pieces_of(line, ": ")[0], " > ");
   return path[path.size() == 1 ? 0 : 1];
 }
 
 std::string described(const Graph& graph, const std::string& line) {
-  const Names said = split(line, ": ");
-  const Names path = split(said[0], " > ");
+  const Names said = pieces_of(line, ": ");
+  const Names path = pieces_of(said[0], " > ");
   const std::string name = quantizer_in(line);
   const Node* node = graph.find(name);
   if (node == nullptr || node->as<quantize::FakeQuant>() == nullptr) return "no quantizer " + name;

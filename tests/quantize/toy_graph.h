@@ -70,9 +70,6 @@ struct ToyGraph {
   Output step(Output x, const Names& words);
 };
 
-/// What is at a mark between two parts of a text: "a | b" at '|' gives "a" and "b", without blanks around them.
-Names split(const std::string& text, const std::string& mark);
-
 /// The quantizer of a graph that a line like one of these is about, in the form of that line: equal to the line where
 /// all that it says is true.
 ///   a/act_quant                                      there is such a quantizer,
