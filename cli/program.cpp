@@ -1,10 +1,13 @@
 #include "cli/program.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/measure/this_machine.h"
@@ -140,29 +143,40 @@ void check_environment() {
   as_usage(team_choice);
 }
 
-void add_commands(CLI::App& program) {
+struct NamedCommand {
+  std::string_view name;
+  void (*add)(CommandLine& program);
+};
+constexpr NamedCommand kCommands[] = {{"train", add_train},
+                                      {"calibrate", add_calibrate},
+                                      {"quantize", add_quantize},
+                                      {"reestimate", add_reestimate},
+                                      {"sensitivity", add_sensitivity},
+                                      {"eval", add_eval},
+                                      {"predict", add_predict},
+                                      {"import", add_import},
+                                      {"rewrite", add_rewrite},
+                                      {"run", add_run},
+                                      {"inspect", add_inspect},
+                                      {"runs", add_runs},
+                                      {"report", add_report},
+                                      {"models", add_models},
+                                      {"export", add_export},
+                                      {"verify", add_verify},
+                                      {"bench", add_bench},
+                                      {"completion", add_completion}};
+
+/// The command that `word` names alone, as the flags of all take longer than most lines; all of them where it names
+/// none, and for `completion`, which tells of all.
+void add_commands(CLI::App& program, std::string_view word) {
   program.set_version_flag("-V,--version", "miniqat " MINIQAT_VERSION);
   program.require_subcommand(1);
   program.option_defaults()->always_capture_default();
   CommandLine line(program);
-  add_train(line);
-  add_calibrate(line);
-  add_quantize(line);
-  add_reestimate(line);
-  add_sensitivity(line);
-  add_eval(line);
-  add_predict(line);
-  add_import(line);
-  add_rewrite(line);
-  add_run(line);
-  add_inspect(line);
-  add_runs(line);
-  add_report(line);
-  add_models(line);
-  add_export(line);
-  add_verify(line);
-  add_bench(line);
-  add_completion(line);
+  const bool is_one =
+      word != "completion" && std::ranges::find(kCommands, word, &NamedCommand::name) != std::end(kCommands);
+  for (const NamedCommand& command : kCommands)
+    if (!is_one || command.name == word) command.add(line);
   program.footer(kFooter);
   program.parse_complete_callback([&program] {
     check_environment();
@@ -257,7 +271,7 @@ int run_program(int argc, char** argv) {
   const DecodingLine decoding;
   CLI::App program("Trains quantized networks: define a graph, rewrite it for quantization, train, evaluate.",
                    "miniqat");
-  add_commands(program);
+  add_commands(program, argc > 1 ? argv[1] : "");
   if (argc > 1) return run_command(program, {argv + 1, argv + argc});
   std::fprintf(stderr, "%s", program.help().c_str());
   return 2;
