@@ -6,15 +6,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "bench/measure/perf_counters.h"
 #include "bench/measure/this_machine.h"
 #include "bench/operation.h"
+#include "bench/results/result_file.h"
 #include "bench/results/throughput_plot.h"
 #include "bench/roofline.h"
 #include "bench/timed_case.h"
+#include "bench/training_steps.h"
 #include "core/text/json.h"
 #include "core/threads/parallel.h"
 #include "tests/errors.h"
@@ -218,6 +221,11 @@ TEST(ThroughputPlot, HasLinesCachesAndMemcpy) {
                            ">forward, mine&lt;<", "a &amp; b", "prefers-color-scheme: dark", "elements / ns"})
     EXPECT_NE(svg.find(part), std::string::npos) << part;
   EXPECT_EQ(svg.find("L3 full"), std::string::npos) << "beyond the axis";
+  EXPECT_NE(svg.find("class=\"line c3\""), std::string::npos) << "kernels of one operation have colours of their own";
+  for (const char* kernel : {"miniqat", "mine<"})
+    for (const std::int64_t elements : {1000, 100'000})
+      rows.push_back(row(Operation::kForwardInPlace, elements, kernel));
+  EXPECT_EQ(throughput_svg(rows, {}, "").find("class=\"line c4\""), std::string::npos) << "operations have the colours";
   // The frame is the only rectangle with this class; the mark stands above it.
   const auto number_behind = [&](std::size_t from, const char* key) {
     return std::stod(svg.substr(svg.find(key, from) + std::string(key).size()));
@@ -236,6 +244,29 @@ TEST(ThroughputPlot, MarksPointsThatWereNotQuietAreHollow) {
   EXPECT_NE(svg.find("class=\"hollow c2\""), std::string::npos);
   EXPECT_EQ(svg.find("class=\"hollow"), svg.rfind("class=\"hollow")) << "one of two";
   EXPECT_NE(svg.find(">hollow: not quiet<"), std::string::npos);
+}
+
+TEST(Loaded, HasAllKindsOfNeighboursInEachRound) {
+  set_thread_count(2);
+  int looks = 0;
+  const std::vector<LoadedSpeed> speeds = bench_loaded("lenet5", 0.3, [&] { ++looks; });
+  set_thread_count(1);
+  EXPECT_GT(looks, 30) << "after each step";
+  std::vector<std::string> neighbours;
+  for (const LoadedSpeed& one : speeds) {
+    neighbours.push_back(one.neighbours);
+    EXPECT_EQ(one.threads, 2);
+    for (const std::vector<double>* rounds : {&one.all_threads, &one.one_thread}) {
+      EXPECT_EQ(rounds->size(), 5u);
+      EXPECT_GT(std::ranges::min(*rounds), 0);
+    }
+    EXPECT_EQ(one.of_bar.size(), one.neighbours == "none" ? 0u : 5u);
+    const nlohmann::ordered_json json = loaded_json(one);
+    EXPECT_EQ(json.contains("of_bar"), one.neighbours != "none") << json;
+    EXPECT_EQ(json["images_per_second_rounds"].size(), 5u);
+  }
+  EXPECT_EQ(neighbours, (std::vector<std::string>{"none", "same session", "own sessions"}));
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a neighbour is left";
 }
 
 // bench --loaded takes its own neighbours for no disturbance.

@@ -8,12 +8,15 @@
 
 #include <cfenv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
 #include "bench/foreign_code.h"
+#include "bench/kernel_bench.h"
 #include "bench/timed_case.h"
 #include "core/text/error.h"
+#include "core/threads/parallel.h"
 #include "tests/errors.h"
 
 namespace miniqat::bench::kernel_check_test {
@@ -179,6 +182,61 @@ TEST(KernelCheck, AnExceptionNamesTheStep) {
     if (!text.empty()) fail(text);
   });
   EXPECT_EQ(fault, "a step: threw \"of its own\"");
+}
+
+/// The last vector as a whole, which ends before the page.
+void writes_whole_vectors(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids,
+                          std::int64_t channels) {
+  each<right>(x, y, n, grids, channels);
+  for (std::int64_t i = n; i % 8 != 0; ++i) y[i] = 0;
+}
+
+void reads_far_past(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids, std::int64_t channels) {
+  each<right>(x, y, n, grids, channels);
+  y[n - 1] += 0 * x[n + 1];
+}
+
+void crashes_at_the_fourth_call(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids,
+                                std::int64_t channels) {
+  static int calls = 0;
+  each<right>(x, y, n, grids, channels);
+  if (++calls > 3) raise(SIGSEGV);
+}
+
+/// Ends by a signal, whatever is found out.
+void verify_timed(ForwardFunction forward, std::int64_t elements) {
+  const NamedKernel kernel = kernel_of(forward);
+  set_thread_count(1);
+  BenchTensors tensors(elements);
+  const std::string error = error_of([&] {
+    TimedCase(tensors, {Operation::kForward, 8, 1, elements}, &kernel).verify();
+  });
+  std::fprintf(stderr, "%s\n", error.c_str());
+  std::abort();
+}
+
+TEST(TimedCase, ALargeTensorIsGuarded) {
+  const auto expect_fault = [](ForwardFunction wrong, std::int64_t elements, const std::string& fault) {
+    SCOPED_TRACE(fault);
+    EXPECT_DEATH(verify_timed(wrong, elements),
+                 concat("kernel tried: forward per tensor, 8 bits, ", elements, " elements, 1 thread: ", fault, "\n"));
+  };
+  expect_fault(writes_whole_vectors, 100'001, "wrote right after the end of the result");
+  expect_fault(writes_past, 100'000, "wrote right after the end of the result");
+  expect_fault(reads_far_past, 100'000, "read 4 bytes after the end of x");
+  expect_fault(writes_before, 100'000, "wrote 1 byte before the begin of the result");
+  expect_fault(changes_x, 100'000, "x is changed");
+}
+
+void time_a_late_crash() {
+  set_thread_count(1);
+  const CaseChoice choice{{Operation::kForward}, {8}, {1}};
+  bench_kernels({.choice = choice, .kernels = {our_kernel(), kernel_of(crashes_at_the_fourth_call)}}, 1000,
+                measure_roof(8000), PerfCounters());
+}
+
+TEST(TimedCase, ACrashWhileItIsTimedIsNamed) {
+  EXPECT_DEATH(time_a_late_crash(), "1000 elements, 1 thread, while it was timed: crashed\n");
 }
 
 TEST(TimedCase, AnExceptionNamesKernelAndCase) {

@@ -1,4 +1,4 @@
-// `miniqat bench` on sizes that take no time: whether table and JSON are complete. No test asserts a time.
+// `miniqat bench` on sizes that take no time: whether tables, CSV and JSON are complete. No test asserts a time.
 
 #include <gtest/gtest.h>
 
@@ -6,11 +6,13 @@
 #include <csignal>
 #include <filesystem>
 #include <set>
+#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "core/text/json.h"
-#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+#include "tests/fewer_cases.h"
 
 namespace miniqat::testing::bench_test {
 namespace {
@@ -27,15 +29,11 @@ int processes_of(const std::filesystem::path& folder) {
   return count;
 }
 
-class BenchTest : public ProgramTest {
+class BenchTest : public TinyTaskTest {
  protected:
   /// stderr may say that the machine is not quiet, and nothing else.
   Outcome bench(const Arguments& more) const {
-    Arguments line = "bench --quick --threads 1";
-    if (more.front() != "--kernels-only") line.insert(line.end(), {"--batch-size", "2"});
-    if (more.front() != "--steps-only") line.insert(line.end(), {"--elements", "640,1000"});
-    line.insert(line.end(), more.begin(), more.end());
-    Outcome outcome = program(line);
+    Outcome outcome = started("bench --quick --threads 1 --out b.json" + more, place_.path());
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_TRUE(outcome.err.empty() || outcome.err.find("not quiet") != std::string::npos) << outcome.err;
     return outcome;
@@ -50,8 +48,8 @@ class BenchTest : public ProgramTest {
   Json json() const { return Json::parse(bytes_of(path("b.json"))); }
 };
 
-TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
-  const Outcome outcome = bench("--kernels-only --out b.json");
+TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayoutOnANamedMachine) {
+  const Outcome outcome = bench("--kernels-only --elements 640,1000");
   const Json result = json();
   EXPECT_FALSE(result.contains("steps"));
   std::set<std::string> rows;
@@ -75,67 +73,83 @@ TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
   }
   EXPECT_EQ(rows, expected);
   expect_text(outcome.out, {"more than 1 is possible there."});
+  EXPECT_EQ(outcome.out.find("95% of median"), std::string::npos) << "ours beside nobody's";
   EXPECT_EQ(result["roof"].size(), 1u);
   EXPECT_GT(result["roof"][0]["operations_per_second"], 0);
   EXPECT_EQ(result["roof"][0]["copy"].size(), 1u) << "x and y fit into the first cache";
-}
 
-TEST_F(BenchTest, TheMachineIsNamed) {
-  const Outcome outcome = bench("--kernels-only --out b.json");
-  const Json machine = json()["machine"];
+  const Json& machine = result["machine"];
   for (const char* key : {"version", "commit", "date", "compiler", "flags", "thread_counts"})
-    EXPECT_TRUE(json().contains(key)) << key;
+    EXPECT_TRUE(result.contains(key)) << key;
   for (const char* key :
        {"cpu", "cores", "instruction_set", "onednn", "threads", "caches", "cpu_quota", "memory_bytes", "load", "quiet"})
     EXPECT_TRUE(machine.contains(key)) << key;
   EXPECT_EQ(machine["threads"], 1);
-  const std::string commit = json()["commit"];
+  const std::string commit = result["commit"];
   expect_text(outcome.out,
-              {"\nminiqat " + json()["version"].get<std::string>() + (commit.empty() ? ", " : " (" + commit + "), ")});
-  expect_success(program("train --float --model lenet5 --width 0.25 --steps 1 --batch-size 4 --threads 1 --out run"));
-  EXPECT_EQ(Json::parse(bytes_of(path("run/machine.json")))["commit"], commit) << "a run names it, too";
+              {"\nminiqat " + result["version"].get<std::string>() + (commit.empty() ? ", " : " (" + commit + "), ")});
   for (const char* key : {"cpu", "instruction_set", "onednn"})
     expect_text(outcome.out, {machine[key].get<std::string>()});
+  expect_success(train("run", "--float --steps 1"));
+  EXPECT_EQ(Json::parse(bytes_of(path("run/machine.json")))["commit"], commit) << "a run names it, too";
 }
 
-TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantized) {
-  const Outcome outcome = bench("--steps-only --models lenet5,lenet5,lenet --out b.json");
+TEST_F(BenchTest, CsvHasTheRowsOfTheJsonAndNothingElse) {
+  std::istringstream text(bench("--per-tensor --csv --elements 1000").out);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  const Json result = json(), rows = result["kernels"];
+  ASSERT_EQ(lines.size(), rows.size() + 1);
+  const auto commas = [](const std::string& line) { return std::ranges::count(line, ','); };
+  for (const std::string& line : lines) EXPECT_EQ(commas(line), commas(lines[0])) << line;
+  EXPECT_TRUE(lines[0].starts_with("row,kernel,by,layout,")) << lines[0];
+  expect_text(lines[0], {",elements,", ",nanoseconds_an_element,", ",cpu,"});
+  EXPECT_EQ(lines[0].find("rounds"), std::string::npos);
+  EXPECT_TRUE(lines[3].starts_with("kernel,forward,miniqat,per tensor,")) << lines[3];
+  EXPECT_FALSE(result.contains("steps"));
+  std::set<std::string> kernels;
+  for (const Json& row : rows) {
+    EXPECT_NEAR(row["nanoseconds_an_element"].get<double>(),
+                1e9 * row["seconds"].get<double>() / row["elements"].get<double>(), 1e-9);
+    EXPECT_EQ(row["channels"], 1);
+    EXPECT_NE(row["layout"], "per channel");
+    kernels.insert(row["kernel"]);
+  }
+  EXPECT_EQ(kernels, (std::set<std::string>{"memcpy", "read", "forward", "forward_in_place", "forward_mask",
+                                            "observe_forward", "backward", "backward_learned"}));
+}
+
+TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantizedAndWithBatchNormInEveryPhase) {
+  const Outcome outcome = bench("--steps-only --batch-size 2 --models lenet5,lenet5,lenet_bn");
   const Json result = json();
   EXPECT_FALSE(result.contains("kernels"));
-  ASSERT_EQ(result["steps"].size(), 6u);
-  EXPECT_EQ(result["steps"][0]["what"], "float");
-  EXPECT_EQ(result["steps"][0]["over_float"], 1.0);
-  EXPECT_EQ(result["steps"][1]["what"], "W8A8");
-  EXPECT_EQ(result["steps"][2]["what"], "W4A4, learned ranges");
-  ASSERT_EQ(result["disturbances"].size(), 2u);
-  const Json& disturbance = result["disturbances"][0];
-  EXPECT_EQ(disturbance["model"], "lenet5");
-  EXPECT_EQ(disturbance["batch"], 2);
-  bool disturbed = false;
-  for (const Json& one : result["disturbances"]) disturbed = disturbed || !one["reasons"].empty();
-  EXPECT_EQ(outcome.err.find("not quiet while measuring training steps of lenet5") != std::string::npos, disturbed)
-      << outcome.err;
+  std::vector<std::string> what;
   for (const Json& row : result["steps"]) {
+    what.push_back(row["model"].get<std::string>() + " " + row["what"].get<std::string>());
     EXPECT_EQ(row["batch"], 2);
     for (const char* figure : {"seconds", "images_per_second", "over_float", "arena_bytes"}) EXPECT_GT(row[figure], 0);
     expect_around(row, "over_float");
   }
+  EXPECT_EQ(what, (std::vector<std::string>{"lenet5 float", "lenet5 W8A8", "lenet5 W4A4, learned ranges",
+                                            "lenet_bn float", "lenet_bn W8A8, before quant_delay",
+                                            "lenet_bn W8A8, --bn-fold single", "lenet_bn W8A8, --bn-fold tf",
+                                            "lenet_bn W8A8, after the BN freeze", "lenet_bn W4A4, learned, single"}));
+  EXPECT_EQ(result["steps"][0]["over_float"], 1.0);
+  ASSERT_EQ(result["disturbances"].size(), 2u);
+  const Json& disturbance = result["disturbances"][0];
+  EXPECT_EQ(disturbance["model"], "lenet5");
+  EXPECT_EQ(disturbance["batch"], 2);
+  EXPECT_EQ(outcome.err.find("not quiet while measuring training steps of lenet5") != std::string::npos,
+            !disturbance["reasons"].empty())
+      << outcome.err;
   expect_text(outcome.out, {"\nlenet5 "});
 }
 
-TEST_F(BenchTest, ANetworkWithBatchNormIsMeasuredInEveryPhase) {
-  bench("--steps-only --models resnet20 --out b.json");
-  std::vector<std::string> what;
-  const Json result = json();
-  for (const Json& row : result["steps"]) what.push_back(row["what"]);
-  EXPECT_EQ(what,
-            (std::vector<std::string>{"float", "W8A8, before quant_delay", "W8A8, --bn-fold single",
-                                      "W8A8, --bn-fold tf", "W8A8, after the BN freeze", "W4A4, learned, single"}));
-}
-
-// Times are not asserted, but that the neighbours are there while it measures and gone at the end.
+// Times are not asserted, but that the neighbours are there while it measures and gone at the end. The figures by
+// themselves: tests/bench/bench_parts_test.cpp.
 TEST_F(BenchTest, LoadedMeasuresBesideNeighboursAndEndsThem) {
-  const Outcome outcome = program("bench --quick --loaded --threads 2 --out b.json");
+  if (!tries_all_cases()) GTEST_SKIP() << "a quarter of a minute of both cores: with MINIQAT_ALL_CASES";
+  const Outcome outcome = started("bench --quick --loaded --threads 2 --out b.json", place_.path());
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   expect_text(outcome.out,
               {"\nlenet5         none ", "\nlenet5         same session ", "\nlenet5         own sessions "});
@@ -160,7 +174,7 @@ TEST_F(BenchTest, LoadedMeasuresBesideNeighboursAndEndsThem) {
 }
 
 TEST_F(BenchTest, CtrlCEndsTheNeighbours) {
-  Program program("bench --loaded --threads 2", place_.path());
+  Program program("bench --quick --loaded --threads 2", place_.path());
   // The program itself, and one neighbour or more.
   for (int looks = 0; looks < 3000 && processes_of(place_.path()) < 2; ++looks)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
