@@ -31,9 +31,7 @@ Arguments mpirun_line(int ranks, const Arguments& line) {
                                     "OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle"})
     setenv(setting, "1", 1);
   setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
-  Arguments words = {mpirun_path(), "-np", std::to_string(ranks)};
-  words.insert(words.end(), line.begin(), line.end());
-  return words;
+  return Arguments{mpirun_path(), "-np", std::to_string(ranks)} + line;
 }
 
 Program mpirun(int ranks, const Arguments& line, const fs::path& directory) {

@@ -18,7 +18,7 @@ class RanksDifferTest : public RanksTest {
     const Arguments start = {"/bin/sh", "-c",
                              "if [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then " + shell + "; fi; exec \"$@\"",
                              "sh"};
-    return mpirun(2, with(start, program_line(sharded(path("run"), more))), place_.path()).wait();
+    return mpirun(2, start + program_line(sharded(path("run"), more)), place_.path()).wait();
   }
   /// A copy of the task's files, for rank 1.
   void copy_task() const {

@@ -13,6 +13,7 @@
 #include "core/files/safetensors.h"
 #include "tests/cli/run_files.h"
 #include "tests/distributed/ranks_task.h"
+#include "tests/fewer_cases.h"
 
 namespace miniqat::testing::ranks_end_test {
 namespace {
@@ -66,6 +67,7 @@ class EndedRun : public RanksTest {
 };
 
 TEST_F(EndedRun, AKilledRankEndsAll) {
+  if (!tries_all_cases()) GTEST_SKIP() << "mpirun's part, as CtrlCEndsAll: with MINIQAT_ALL_CASES";
   const std::unique_ptr<Program> run = begin();
   const pid_t rank_1 = rank_at_work("1");
   ASSERT_NE(rank_1, 0);

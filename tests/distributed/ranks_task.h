@@ -17,14 +17,10 @@ class RanksTest : public TinyTaskTest {
     if (!has_mpirun()) GTEST_SKIP() << "skipped: there is no mpirun, or no MPI in this build";
   }
 
-  static Arguments with(Arguments line, const Arguments& more) {
-    line.insert(line.end(), more.begin(), more.end());
-    return line;
-  }
-  static Arguments program_line(const Arguments& line) { return with({program_path()}, line); }
+  static Arguments program_line(const Arguments& line) { return Arguments{program_path()} + line; }
   /// `train_command` in 8 shards of 4 pictures.
   static Arguments sharded(const std::string& out, const Arguments& more) {
-    return train_command(out, with({"--shards", "8", "--batch-size", "32"}, more));
+    return train_command(out, "--shards 8 --batch-size 32" + more);
   }
   Outcome on_ranks(int ranks, const Arguments& line) const {
     return ranks == 1 ? program(line) : mpirun(ranks, program_line(line), place_.path()).wait();

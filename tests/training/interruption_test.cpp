@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "core/text/json.h"
+#include "tests/fewer_cases.h"
 #include "tests/training/run_fixture.h"
 #include "training/calibrate/calibration.h"
 #include "training/calibrate/reestimation.h"
@@ -43,6 +45,14 @@ class Signal : public RunObserver {
 };
 
 constexpr std::int64_t kNever = std::int64_t{1} << 40;
+
+/// Points from the first of `all` to the last but one: so many and one more in scripts/nightly, a quarter otherwise.
+std::vector<std::int64_t> points_of(std::int64_t all, std::int64_t places) {
+  if (!testing::tries_all_cases()) places /= 4;
+  std::vector<std::int64_t> points;
+  for (std::int64_t place = 0; place <= places; ++place) points.push_back(place * (all - 1) / places);
+  return points;
+}
 
 class InterruptionTest : public RunFixture {
  protected:
@@ -83,9 +93,7 @@ class InterruptionTest : public RunFixture {
     }();
     const std::int64_t all = points;
     ASSERT_GT(all, 100);
-    constexpr std::int64_t kPlaces = 12;
-    for (std::int64_t place = 0; place <= kPlaces; ++place) {
-      const std::int64_t point = place * (all - 1) / kPlaces;
+    for (const std::int64_t point : points_of(all, 12)) {
       SCOPED_TRACE(::testing::Message() << "ended at point " << point << " of " << all);
       const testing::RunFiles run = resumed_after(point, settings);
       EXPECT_TRUE(run.checkpoint == whole.checkpoint);
@@ -140,9 +148,8 @@ void expect_nothing_left(const fs::path& out, const Command& command) {
   }
   ASSERT_GT(all, 20);
   fs::remove_all(out);
-  constexpr std::int64_t kPlaces = 12;
-  for (std::int64_t place = 0; place <= kPlaces; ++place) {
-    Signal signal(place * (all - 1) / kPlaces);
+  for (const std::int64_t point : points_of(all, 12)) {
+    Signal signal(point);
     SCOPED_TRACE(::testing::Message() << "ended at point " << last_point << " of " << all);
     bool ended = false;
     try {
@@ -205,11 +212,10 @@ TEST_F(InterruptionTest, QuantizeGoesOnFromAnyPoint) {
     all = points;
     whole = testing::bytes_of(path("whole/checkpoint.safetensors"));
   }
-  constexpr std::int64_t kPlaces = 8;
-  for (std::int64_t place = 0; place <= kPlaces; ++place) {
-    SCOPED_TRACE(place);
+  for (const std::int64_t point : points_of(all, 8)) {
+    SCOPED_TRACE(point);
     fs::remove_all(path("run"));
-    auto signal = std::make_unique<Signal>(place * (all - 1) / kPlaces);
+    auto signal = std::make_unique<Signal>(point);
     try {
       begin("run", *signal);
       ADD_FAILURE() << "it went on";

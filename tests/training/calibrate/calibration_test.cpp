@@ -61,14 +61,5 @@ TEST_F(Calibration, ThatIsStoppedLeavesNoRun) {
   EXPECT_FALSE(std::filesystem::exists(path("ptq")));
 }
 
-TEST_F(Calibration, RefusesARunThatIsQuantized) {
-  RunObserver silent;
-  train_new("quantized", settings(), silent);
-  request_.run = path("quantized").string();
-  Listener listener;
-  const std::string text = testing::error_of([&] { calibrated(listener); });
-  EXPECT_TRUE(testing::mentions(text, {"is quantized already (W8A8"})) << text;
-}
-
 }  // namespace
 }  // namespace miniqat::training::calibration_test
