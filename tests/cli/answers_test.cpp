@@ -22,10 +22,9 @@ using Json = nlohmann::json;
 constexpr int kPictures = 230;
 
 /// Two runs that make mistakes: "float" and, with quantization, "run".
-class AnswersTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    place_ = new TempDir;
+class AnswersTest : public SharedPlaceTest<AnswersTest> {
+ public:
+  static void make() {
     write_tiny_digits(*place_, "digits", 64, kPictures);
     place_->write("tiny.json", tiny_classifier());
     const auto train = [](const Arguments& more) {
@@ -38,29 +37,20 @@ class AnswersTest : public ::testing::Test {
     train({"--float", "--out", "float"});
     train({"--weight-bits", "4", "--activation-bits", "4", "--ranges", "observed", "--out", "run"});
   }
-  static void TearDownTestSuite() { delete place_; }
 
-  static Outcome program(const Arguments& line) { return miniqat(line, place_->path()); }
+ protected:
   static Json json(Arguments line) {
     line.insert(line.end(), {"--json", "--threads", "1"});
     return Json::parse(expect_success(program(line)).out);
   }
-
-  static TempDir* place_;
 };
-TempDir* AnswersTest::place_ = nullptr;
 
 TEST_F(AnswersTest, EvalAndPredictSayTheSame) {
   Arguments all;
   for (int i = 0; i < kPictures; ++i) all.push_back(std::to_string(i));
   for (const Arguments& how : std::vector<Arguments>{{"float"}, {"run"}, {"run", "--integer"}}) {
     SCOPED_TRACE(::testing::PrintToString(how));
-    Arguments eval = "eval", predict = {"predict"};
-    eval.insert(eval.end(), how.begin(), how.end());
-    predict.insert(predict.end(), how.begin(), how.end());
-    eval.insert(eval.end(), {"--by-class", "--wrong"});
-    predict.insert(predict.end(), all.begin(), all.end());
-    const Json evaluated = json(eval), asked = json(predict);
+    const Json evaluated = json("eval --by-class --wrong" + how), asked = json("predict" + how + all);
     EXPECT_EQ(asked["integer"], how.size() > 1);
     ASSERT_EQ(asked["pictures"].size(), kPictures);
     Json wrong = Json::array(), confusion = Json(std::vector(10, std::vector(10, 0)));
@@ -119,7 +109,7 @@ TEST_F(AnswersTest, RunTakesARunAndPicturesOfADataSet) {
     line.insert(line.end(), {"--threads", "1", "--out", "out.safetensors"});
     // A note on pictures that are repeated is no failure.
     EXPECT_EQ(program(line).status, 0);
-    return read_safetensors(place_->path() / "out.safetensors").tensors;
+    return read_safetensors(path("out.safetensors")).tensors;
   };
   const auto scores_of = [](const Tensor& logits, std::int64_t row) {
     return training::class_scores(logits.values<float>().subspan(row * 10, 10));
@@ -154,8 +144,9 @@ TEST_F(AnswersTest, RunTakesARunAndPicturesOfADataSet) {
 }
 
 TEST_F(AnswersTest, RunRefusesPicturesThatDoNotFit) {
-  expect_error(program("run --graph tiny.json --index 0 --dataset synthetic --fetch pool1 --out never.safetensors"), 1,
-               {"tiny.json: the input is [4,8,8,1]", "[28,28,1]"});
+  write_tiny_digits(*place_, "large", 8, 8, 9);
+  expect_error(program("run --graph tiny.json --index 0 --dataset mnist --data-dir large --fetch pool1 --out never"), 1,
+               {"tiny.json: the input is [4,8,8,1]", "[9,9,1]"});
 }
 
 TEST_F(AnswersTest, InspectShowsTheGridsThatAreExported) {
@@ -163,7 +154,7 @@ TEST_F(AnswersTest, InspectShowsTheGridsThatAreExported) {
   expect_text(shown.out, {"\nquantizer "});
   expect_success(program("export run --out run.json"));
   int checked = 0;
-  const Json exported = Json::parse(bytes_of(place_->path() / "run.json"));
+  const Json exported = Json::parse(bytes_of(path("run.json")));
   for (const Json& tensor : exported["tensors"]) {
     std::istringstream lines(shown.out.substr(shown.out.find("\nquantizer ") + 1));
     for (std::string line; std::getline(lines, line);) {
@@ -182,7 +173,7 @@ TEST_F(AnswersTest, InspectShowsTheGridsThatAreExported) {
 
 /// The last line about an accuracy has the ranges of the checkpoint, which is of the same step.
 TEST_F(AnswersTest, MetricsHoldTheRanges) {
-  std::istringstream lines(bytes_of(place_->path() / "run/metrics.jsonl"));
+  std::istringstream lines(bytes_of(path("run/metrics.jsonl")));
   Json last;
   int epochs = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -194,13 +185,13 @@ TEST_F(AnswersTest, MetricsHoldTheRanges) {
     last = json["ranges"];
   }
   EXPECT_GT(epochs, 1);
-  const NamedTensors variables = read_safetensors(place_->path() / "run/checkpoint.safetensors").tensors;
+  const NamedTensors variables = read_safetensors(path("run/checkpoint.safetensors")).tensors;
   EXPECT_GE(last.size(), 4u);
   for (const auto& [quantizer, range] : last.items()) {
     EXPECT_EQ(range[0].get<float>(), variables.at(quantizer + "/min").values<float>()[0]) << quantizer;
     EXPECT_EQ(range[1].get<float>(), variables.at(quantizer + "/max").values<float>()[0]) << quantizer;
   }
-  EXPECT_EQ(bytes_of(place_->path() / "float/metrics.jsonl").find("ranges"), std::string::npos);
+  EXPECT_EQ(bytes_of(path("float/metrics.jsonl")).find("ranges"), std::string::npos);
 }
 
 TEST_F(AnswersTest, PredictRefusesWhatIsNoPicture) {
@@ -217,7 +208,8 @@ TEST_F(AnswersTest, PredictRefusesWhatIsNoPicture) {
       program("eval net.onnx"), 1,
       {"an ONNX model goes with --model (train, quantize, calibrate, sensitivity), or alone (import, inspect)"});
   refuses("float 1 --integer", 1, {"float network"});
-  refuses("run 1 --dataset synthetic", 1, {"[4,8,8,1]", "[28,28,1]"});
+  write_tiny_digits(*place_, "large", 8, 8, 9);
+  refuses("run 1 --data-dir large", 1, {"[4,8,8,1]", "[9,9,1]"});
 }
 
 }  // namespace

@@ -39,19 +39,6 @@ class BitsConfigTest : public TinyTaskTest {
   }
 };
 
-TEST_F(BitsConfigTest, RewriteGivesEachLayerItsBits) {
-  for (const std::string mode : {"train", "eval"}) {
-    const auto rewrite = [&](const std::string& from, const std::string& to) {
-      return program("rewrite --activation-bits 6 --bits-config bits.json" +
-                     Arguments{"--graph", from, "--mode", mode, "--out", to});
-    };
-    expect_success(rewrite("tiny.json", "once.json"));
-    expect_text(rewrite("once.json", "twice.json").err, {"once.json is quantized already"});
-    EXPECT_EQ(bytes_of(path("once.json")), bytes_of(path("twice.json")));
-    expect_mixed(read_graph(path("once.json")));
-  }
-}
-
 TEST_F(BitsConfigTest, UnusedPatternsAreReported) {
   place_.write("bits.json", R"({"cnov1": 8, "fc": 4})");
   const std::string note =
@@ -65,22 +52,14 @@ TEST_F(BitsConfigTest, UnusedPatternsAreReported) {
   expect_text(expect_success(train("run", "--bits-config bits.json")).out, {note});
 }
 
+// Each kind of wrong file: tests/quantize/rewrite/layer_bits_test.cpp.
 TEST_F(BitsConfigTest, FilesThatCannotBeAreRefused) {
-  const auto refuses = [&](const std::string& text, int status, std::vector<std::string> parts) {
-    SCOPED_TRACE(text);
-    place_.write("bad.json", text);
-    parts.push_back("bad.json: ");
-    expect_error(train("run", "--bits-config bad.json"), status, parts);
-    expect_error(program("rewrite --graph tiny.json --bits-config bad.json"), status, parts);
-  };
-  refuses(R"({"conv1": {"weight_bit": 8}})", 2, {"\"conv1\"", "did you mean \"weight_bits\""});
-  refuses(R"({"conv1": 17})", 2, {"\"conv1\"", "2 to 16", "17"});
-  refuses(R"({"*": 4, "conv1": 8})", 2, {"\"conv1\"", "overlaps"});
-  refuses(R"({"conv1": 4, "conv1": 8})", 2, {"\"conv1\"", "twice"});
-  refuses(R"({"conv1": 8)", 2, {"malformed"});
-  refuses("{}", 2, {"empty"});
-  expect_error(train("run", "--bits-config nowhere.json"), 1, {"nowhere.json"});
-  expect_error(program("rewrite --graph tiny.json --bits-config nowhere.json"), 1, {"nowhere.json"});
+  place_.write("bad.json", R"({"conv1": 17})");
+  for (const char* command : {"train --model tiny.json --out run", "rewrite --graph tiny.json"}) {
+    expect_error(program(command + Arguments("--bits-config bad.json")), 2,
+                 {"bad.json: ", "\"conv1\"", "2 to 16", "17"});
+    expect_error(program(command + Arguments("--bits-config nowhere.json")), 1, {"nowhere.json"});
+  }
   EXPECT_FALSE(fs::exists(path("run")));
 }
 

@@ -11,6 +11,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
+#include "tests/fewer_cases.h"
 
 namespace miniqat::testing::damaged_files_test {
 namespace {
@@ -19,22 +20,19 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 /// A float run, its integers and its sensitivity, which all tests share and leave as they were.
-class DamagedFilesTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    place_ = new TempDir;
+class DamagedFilesTest : public SharedPlaceTest<DamagedFilesTest> {
+ public:
+  static void make() {
     make_float_run(*place_, "tiny", "float");
     expect_success(
-        in_place("quantize float --weight-bits 4 --activation-bits 4 --epochs 1 --batches 2 --threads 1 --out run"));
-    expect_success(in_place({"verify", "run", "--no-runtimes", "--examples", "4", "--threads", "1"}));
-    expect_success(in_place("sensitivity float --bits 4,8 --pictures 8 --batches 2 --threads 1 --out widths"));
+        program("quantize float --weight-bits 4 --activation-bits 4 --epochs 1 --batches 2 --threads 1 --out run"));
+    expect_success(program({"verify", "run", "--no-runtimes", "--examples", "4", "--threads", "1"}));
+    expect_success(program("sensitivity float --bits 4,8 --pictures 8 --batches 2 --threads 1 --out widths"));
   }
-  static void TearDownTestSuite() { delete place_; }
 
-  static fs::path path(const std::string& name) { return place_->path() / name; }
-  static Outcome in_place(const Arguments& line) { return miniqat(line, place_->path()); }
+ protected:
   static Outcome report() {
-    return in_place("report run --sensitivity widths --pictures 0 --examples 1 --threads 1 --out report.html");
+    return program("report run --sensitivity widths --pictures 0 --examples 1 --threads 1 --out report.html");
   }
 
   static void expect_plain(const std::string& text, const std::string& what) {
@@ -49,7 +47,7 @@ class DamagedFilesTest : public ::testing::Test {
     const Outcome page = report();
     expect_plain(page.err, what);
     if (file == "run/quantize.json" || file == "run/summary.json" || file == "run/config.json") {
-      const Outcome list = in_place({"runs", "run"});
+      const Outcome list = program({"runs", "run"});
       expect_plain(list.out + list.err, what);
     }
     // 2: settings, which are checked as those of a command line.
@@ -61,10 +59,7 @@ class DamagedFilesTest : public ::testing::Test {
     }
     place_->write(file, before);
   }
-
-  static TempDir* place_;
 };
-TempDir* DamagedFilesTest::place_ = nullptr;
 
 /// Calls `visit(copy, place)` for a copy of the JSON with a value of another type at each place in turn. Of a list the
 /// first element stands for all.
@@ -91,6 +86,7 @@ void with_each_wrong(const Json& json, const std::function<void(const Json&, con
 }
 
 TEST_F(DamagedFilesTest, AValueOfAnotherTypeIsNamed) {
+  OneIn chosen(4);
   for (const std::string file : {"run/quantize.json", "run/summary.json", "run/verify.json", "run/machine.json",
                                  "run/commands.json", "widths/sensitivity.json"}) {
     Json json = Json::parse(bytes_of(path(file)));
@@ -99,7 +95,7 @@ TEST_F(DamagedFilesTest, AValueOfAnotherTypeIsNamed) {
       if (file == "run/quantize.json") json[settings] = Json::object();
     if (file == "widths/sensitivity.json") json = {{"quantizers", json["quantizers"]}};
     with_each_wrong(json, [&](const Json& wrong, const std::string& place) {
-      expect_plain_words_for(file, wrong.dump(), concat(file, " ", place));
+      if (chosen()) expect_plain_words_for(file, wrong.dump(), concat(file, " ", place));
     });
   }
 }
@@ -112,22 +108,12 @@ TEST_F(DamagedFilesTest, TextThatIsNoJsonIsNamed) {
 }
 
 TEST_F(DamagedFilesTest, TheWordsHaveTheFileAndThePlace) {
-  const auto error_with = [&](const std::string& file, const std::string& bytes) {
-    const std::string before = bytes_of(path(file));
-    place_->write(file, bytes);
-    const Outcome page = report();
-    place_->write(file, before);
-    EXPECT_EQ(page.status, 1) << page.err;
-    return page.err;
-  };
-  EXPECT_EQ(error_with("run/quantize.json", R"({"rows": "x"})"),
-            "miniqat report: run/quantize.json: rows must be a list, is \"x\"\n");
-  EXPECT_EQ(error_with("run/quantize.json", R"({"rows": [{"name": 5}]})"),
-            "miniqat report: run/quantize.json: rows[0].name must be a text, is 5\n");
-  EXPECT_EQ(error_with("run/quantize.json", "{\n\"rows\": [}"),
-            "miniqat report: run/quantize.json: malformed JSON at line 2, column 10: unexpected \"}\"\n");
-  EXPECT_EQ(error_with("widths/sensitivity.json", R"({"quantizers": 1})"),
-            "miniqat report: widths/sensitivity.json: quantizers must be a list, is 1\n");
+  const std::string file = "run/quantize.json", before = bytes_of(path(file));
+  place_->write(file, R"({"rows": [{"name": 5}]})");
+  const Outcome page = report();
+  place_->write(file, before);
+  EXPECT_EQ(page.status, 1);
+  EXPECT_EQ(page.err, "miniqat report: run/quantize.json: rows[0].name must be a text, is 5\n");
 }
 
 /// A line of metrics is left out, which is said.

@@ -10,7 +10,6 @@
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
-#include "tests/cli/variable.h"
 
 namespace miniqat::testing::environment_test {
 namespace {
@@ -26,6 +25,8 @@ class EnvironmentTest : public ProgramTest {
     place_.write("tiny.json", tiny_classifier());
   }
 
+  /// The environment is read when a process begins.
+  Outcome program(const Arguments& line) const { return started(line, place_.path()); }
   Outcome train(const std::string& out, const Arguments& more = {}) const {
     return program("train --model tiny.json --dataset mnist --data-dir digits --steps 6" + Arguments{"--out", out} +
                    more);

@@ -77,15 +77,10 @@ TEST_F(EvalIntegerTest, TheFirstPicturesOnly) {
   expect_text(evaluate("run", {"--examples", "230"}).out, {"on mnist (test): accuracy"});
 }
 
-TEST_F(EvalIntegerTest, FloatRunsAreRefused) {
-  train("run", "--float");
-  expect_error(evaluate("run", {"--integer"}), 1,
-               {"run/eval_graph.json", "float network", "train with quantization", "calibrate"});
-}
-
 TEST_F(EvalIntegerTest, RunsThatDoNotFitAreRefused) {
   train("run", {});
-  expect_error(evaluate("run", {"--integer", "--dataset", "synthetic"}), 1, {"[8,8,1]", "[28,28,1]"});
+  write_tiny_digits(place_, "large", 8, 8, 9);
+  expect_error(evaluate("run", "--integer --data-dir large"), 1, {"[8,8,1]", "[9,9,1]"});
   train("wide", "--activation-bits 12");
   expect_error(evaluate("wide", {"--integer"}), 1,
                {"wide/eval_graph.json", "12 bits", "2 to 8", "--activation-bits of at most 8"});

@@ -72,10 +72,7 @@ class ImportProgramTest : public ProgramTest {
     write_tiny_digits(place_, "digits", 64, 16);
   }
 
-  Outcome run(Arguments line, const Arguments& more = {}) const {
-    line.insert(line.end(), more.begin(), more.end());
-    return expect_success(program(line));
-  }
+  Outcome run(const Arguments& line, const Arguments& more = {}) const { return expect_success(program(line + more)); }
   std::string bytes(const std::string& file) const { return bytes_of(path(file)); }
   /// The bytes of each but the number of steps.
   std::map<std::string, std::string> variables_of(const std::string& run) const {
@@ -230,7 +227,7 @@ TEST_F(ImportProgramTest, AnOpenSizeIsGiven) {
 }
 
 TEST_F(ImportProgramTest, AnOnnxFileIsOfTheLowestOpsetOrTheOneAskedFor) {
-  run("train --model lenet5 --dataset synthetic --steps 3 --out integers");
+  run("train --model net.onnx --batch-size 8 --dataset mnist --data-dir digits --steps 3 --out integers");
   const auto opset = [&](const Arguments& flags) {
     run("export --out some.onnx", flags);
     pb::Model model;

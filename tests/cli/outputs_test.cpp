@@ -133,15 +133,10 @@ TEST_F(Outputs, TheChosenOneIsTrainedAndExported) {
 TEST_F(Outputs, OnnxModelsAreAskedByTheNamesOfTheirFile) {
   place_.write("two.onnx", two_headed_onnx());
   expect_refused("two.onnx", {"the logits are", "--output chooses another output: scores"});
-  const Arguments data = "--dataset mnist --data-dir digits --threads 1";
-  const auto with = [&](Arguments line) {
-    line.insert(line.end(), data.begin(), data.end());
-    return line;
-  };
-  run(with({"calibrate", "--model", "two.onnx", "--output", "scores", "--out", "calibrated"}));
-  run(with({"quantize", "--model", "two.onnx", "--output", "scores", "--epochs", "1", "--validation", "8", "--out",
-            "quantized"}));
-  run(with({"sensitivity", "--model", "two.onnx", "--output", "scores", "--out", "measured"}));
+  const Arguments model = "--model two.onnx --output scores --dataset mnist --data-dir digits --threads 1";
+  run("calibrate --out calibrated" + model);
+  run("quantize --epochs 1 --validation 8 --out quantized" + model);
+  run("sensitivity --out measured" + model);
   run("import two.onnx --output scores --out imported");
   EXPECT_EQ(read_safetensors(path("imported") / "weights.safetensors").tensors.size(), 1u);
   run(train_command("from-import", "--model imported/graph.json --init-checkpoint imported/weights.safetensors"));

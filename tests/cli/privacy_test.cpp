@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 
 class PrivacyTest : public TinyTaskTest {
  protected:
+  Outcome program(const Arguments& line) const { return started(line, place_.path()); }
+  Outcome train(const std::string& out) const { return program(train_command(out)); }
   void SetUp() override {
     const Outcome namespaces = Program(Program::Line{{"/usr/bin/env", "unshare", "-rn", "true"}}, place_.path()).wait();
     if (namespaces.status != 0) GTEST_SKIP() << "no network namespaces here";

@@ -45,10 +45,6 @@ TEST_F(ProfileTest, ItChangesNoResultAndIsOffByDefault) {
   EXPECT_EQ(bytes_of(path("plain/checkpoint.safetensors")), bytes_of(path("profiled/checkpoint.safetensors")));
 }
 
-TEST_F(ProfileTest, AFileThatCannotBeWrittenIsRefusedBeforeTheRun) {
-  EXPECT_FALSE(std::filesystem::exists(path("run")));
-}
-
 TEST_F(ProfileTest, AnEvaluationHasOneToo) {
   expect_success(train("run"));
   const auto eval = [&](Arguments words) {

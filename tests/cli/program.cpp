@@ -97,7 +97,7 @@ Outcome Program::wait() {
   return {status, bytes_of(output_.path() / "stdout"), bytes_of(output_.path() / "stderr")};
 }
 
-Outcome miniqat(const Arguments& arguments, const std::filesystem::path& directory) {
+Outcome started(const Arguments& arguments, const std::filesystem::path& directory) {
   return Program(arguments, directory).wait();
 }
 

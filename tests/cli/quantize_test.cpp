@@ -17,28 +17,22 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 /// Data, and two float runs on them that all tests share.
-class QuantizeTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    place_ = new TempDir;
+class QuantizeTest : public SharedPlaceTest<QuantizeTest> {
+ public:
+  static void make() {
     for (const std::string name : {"tiny", "norm"}) make_float_run(*place_, name, name);
   }
-  static void TearDownTestSuite() { delete place_; }
 
-  static Outcome in_place(const Arguments& line) { return miniqat(line, place_->path()); }
+ protected:
   static Arguments command(const std::string& out, const Arguments& more = {}, const std::string& run = "tiny") {
     const Arguments line = "quantize --weight-bits 4 --activation-bits 4 --threads 1 --epochs 2 --batches 8" +
                            Arguments{"--run", run, "--out", out} + more;
     return line;
   }
   static Outcome quantize(const std::string& out, const Arguments& more = {}, const std::string& run = "tiny") {
-    return in_place(command(out, more, run));
+    return program(command(out, more, run));
   }
-  static fs::path path(const std::string& name) { return place_->path() / name; }
-
-  static TempDir* place_;
 };
-TempDir* QuantizeTest::place_ = nullptr;
 
 std::vector<std::string> text_lines(const std::string& text) {
   std::vector<std::string> lines;
@@ -68,28 +62,28 @@ TEST_F(QuantizeTest, PrintsATableAndMakesARunThatEveryCommandTakes) {
   EXPECT_TRUE(has_line(outcome.out, "done in ", "run directory run")) << outcome.out;
 
   const Json summary = json_of(path("run/summary.json"));
-  const Outcome eval = expect_success(in_place({"eval", "--run", "run", "--json"}));
+  const Outcome eval = expect_success(program({"eval", "--run", "run", "--json"}));
   EXPECT_EQ(Json::parse(eval.out)["accuracy"], summary["test_accuracy"]);
-  EXPECT_EQ(Json::parse(
-                expect_success(in_place({"eval", "--run", "run", "--split", "validation", "--json"})).out)["accuracy"],
-            summary["validation_accuracy"]);
-  EXPECT_EQ(Json::parse(expect_success(in_place({"eval", "--run", "run", "--integer", "--json"})).out)["accuracy"],
+  EXPECT_EQ(
+      Json::parse(expect_success(program({"eval", "--run", "run", "--split", "validation", "--json"})).out)["accuracy"],
+      summary["validation_accuracy"]);
+  EXPECT_EQ(Json::parse(expect_success(program({"eval", "--run", "run", "--integer", "--json"})).out)["accuracy"],
             json_of(path("run/quantize.json"))["rows"][4]["test_accuracy"]);
-  expect_success(in_place({"export", "--run", "run", "--format", "miniqat", "--out", "model.miniqat"}));
-  expect_success(in_place({"verify", "--run", "run", "--no-runtimes"}));
-  expect_success(in_place({"inspect", "run"}));
-  if (chosen != "calibrated") expect_success(in_place({"reestimate", "--run", "run", "--out", "again"}));
+  expect_success(program({"export", "--run", "run", "--format", "miniqat", "--out", "model.miniqat"}));
+  expect_success(program({"verify", "--run", "run", "--no-runtimes"}));
+  expect_success(program({"inspect", "run"}));
+  if (chosen != "calibrated") expect_success(program({"reestimate", "--run", "run", "--out", "again"}));
 }
 
 TEST_F(QuantizeTest, ReestimateLeavesWhatTheTableIsOf) {
   expect_success(quantize("table", {}, "norm"));
   for (const std::string run : {"table", "table/trained", "table/trained/"}) {
     const std::string checkpoint = bytes_of(path(run) / "checkpoint.safetensors");
-    expect_error(in_place({"reestimate", "--run", run}), 2, {"--run: " + run, "quantize.json", "--out DIR"});
+    expect_error(program({"reestimate", "--run", run}), 2, {"--run: " + run, "quantize.json", "--out DIR"});
     EXPECT_TRUE(bytes_of(path(run) / "checkpoint.safetensors") == checkpoint) << run;
   }
-  expect_success(in_place({"reestimate", "--run", "table/trained", "--out", "trained"}));
-  expect_success(in_place({"reestimate", "--run", "trained"}));
+  expect_success(program({"reestimate", "--run", "table/trained", "--out", "trained"}));
+  expect_success(program({"reestimate", "--run", "trained"}));
 }
 
 TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
@@ -99,23 +93,23 @@ TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
     Arguments line = command(run);
     line.erase(std::ranges::find(line, "--epochs"), std::ranges::find(line, "--epochs") + 2);
     line.insert(line.end(), endless.begin(), endless.end());
-    Program program(line, place_->path());
-    program.wait_for_output("epoch");
-    program.send(signal);
-    const Outcome stopped = program.wait();
+    Program running(line, place_->path());
+    running.wait_for_output("epoch");
+    running.send(signal);
+    const Outcome stopped = running.wait();
     EXPECT_EQ(stopped.status, 128 + signal) << stopped.err;
     EXPECT_EQ(stopped.out.find("go on with: miniqat quantize --resume --out " + run) != std::string::npos,
               signal == SIGINT);
     expect_error(quantize(run), 1, {run, "holds a run of quantize already", "--resume", "--overwrite"});
-    expect_error(in_place({"eval", "--run", run}), 1,
+    expect_error(program({"eval", "--run", run}), 1,
                  {run + " holds a run of quantize that is not complete; miniqat quantize --resume --out " + run});
     const Arguments resume = {"quantize", "--resume", "--out", run};
-    const auto with = [&](const Arguments& more) { return in_place(resume + more); };
+    const auto with = [&](const Arguments& more) { return program(resume + more); };
     expect_error(with({"--epochs", "3"}), 2, {"--epochs: --resume takes the settings in quantize.json"});
     expect_error(with({"--method", "minmax"}), 2, {"--method: --resume takes the settings in quantize.json"});
     expect_error(with({"--run", "tiny"}), 2, {"--run: --resume takes"});
     expect_error(with({"--overwrite"}), 2, {"--overwrite deletes the run"});
-    expect_error(in_place({"train", "--resume", "--out", run}), 2, {"--resume: " + run + " holds a run of quantize"});
+    expect_error(program({"train", "--resume", "--out", run}), 2, {"--resume: " + run + " holds a run of quantize"});
     expect_error(with({"--threads", "2"}), 2, {"--threads differs from the run's own (1); leave it out to resume"});
     expect_error(with({"--threads", "1025"}), 2, {"--threads must be in 0..1024, got 1025"});
     // A shorter end for both, so that there is one.
@@ -140,17 +134,9 @@ TEST_F(QuantizeTest, ARunWithShardsGoesOnWithOtherThreads) {
   plan["complete"] = false;
   place_->write("shards/quantize.json", plan.dump());
   fs::remove(path("shards/checkpoint.safetensors"));
-  expect_success(in_place({"quantize", "--resume", "--out", "shards", "--threads", "2"}));
+  expect_success(program({"quantize", "--resume", "--out", "shards", "--threads", "2"}));
   EXPECT_EQ(json_of(path("shards/quantize.json"))["training"]["threads"], 2);
   EXPECT_TRUE(bytes_of(path("shards/checkpoint.safetensors")) == checkpoint);
-}
-
-TEST_F(QuantizeTest, TrainDoesNotMakeItLonger) {
-  expect_success(quantize("short"));
-  const std::string checkpoint = bytes_of(path("short/checkpoint.safetensors"));
-  expect_error(in_place({"train", "--resume", "--out", "short", "--epochs", "9"}), 2,
-               {"short holds a run of quantize", "quantize --resume --out short", "train --init-checkpoint short"});
-  EXPECT_TRUE(bytes_of(path("short/checkpoint.safetensors")) == checkpoint);
 }
 
 TEST_F(QuantizeTest, OverwritesOnlyWhenTold) {
@@ -174,7 +160,7 @@ TEST_F(QuantizeTest, WithoutIntegersItSaysWhy) {
 }
 
 TEST_F(QuantizeTest, RefusesWhatCannotBe) {
-  expect_error(in_place("quantize --resume --out none"), 1, {"none holds no run of quantize"});
+  expect_error(program("quantize --resume --out none"), 1, {"none holds no run of quantize"});
   expect_success(quantize("quantized"));
   expect_error(quantize("none", {}, "quantized"), 1, {"is quantized already"});
   EXPECT_FALSE(fs::exists(path("none")));

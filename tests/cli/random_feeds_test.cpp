@@ -27,9 +27,12 @@ const std::string kGraph = R"({"format": "miniqat.graph", "version": 1, "nodes":
 
 class RandomFeedsTest : public ProgramTest {
  protected:
-  Outcome run(const Arguments& more, const std::string& graph = kGraph) const {
-    place_.write("graph.json", graph);
-    return program("run --graph graph.json --threads 1 --out out.safetensors" + more);
+  static Arguments line(const Arguments& more) {
+    return "run --graph graph.json --threads 1 --out out.safetensors" + more;
+  }
+  Outcome run(const Arguments& more) const {
+    place_.write("graph.json", kGraph);
+    return program(line(more));
   }
   NamedTensors compute(const Arguments& more) const {
     expect_success(run(more));
@@ -99,11 +102,11 @@ TEST_F(RandomFeedsTest, WithoutTheFlagPlaceholdersMustBeFed) {
 TEST_F(RandomFeedsTest, ARunEndsWithNodesArenaAndPeakMemory) {
   // More than the program needs: what the process that starts it holds is none of its memory.
   const std::vector<char> ballast(300'000'000, 1);
-  const Outcome outcome =
-      expect_success(run("--random-feeds --fetch square", R"({"format": "miniqat.graph", "version": 1,
+  place_.write("graph.json", R"({"format": "miniqat.graph", "version": 1,
     "nodes": [{"name": "x", "op": "Placeholder", "attrs": {"shape": [1000, 1000]}},
               {"name": "y", "op": "Placeholder", "attrs": {"shape": [2]}},
-              {"name": "square", "op": "Square", "inputs": ["x"]}]})"));
+              {"name": "square", "op": "Square", "inputs": ["x"]}]})");
+  const Outcome outcome = expect_success(started(line("--random-feeds --fetch square"), place_.path()));
   int peak = 0;
   const std::size_t end = outcome.out.find("\nran ");
   ASSERT_NE(end, std::string::npos) << outcome.out;

@@ -1,10 +1,90 @@
-// Command lines that are refused before anything is computed or written (tables as in tests/cli/refusals.h).
-// arguments_test.cpp starts the program for some, to see that it ends with status 2.
+// Command lines that are refused before anything is computed or written: tables with a line each, and what the error
+// says. `''` is an empty word, `a|b` stands for either, in the error `$` for the one that was taken, and ` ... ` for
+// any text. (arguments_test.cpp starts the program for some.)
 
-#include "tests/cli/refusals.h"
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/text/error.h"
+#include "tests/cli/run_files.h"
+#include "tests/cli/tiny_task.h"
 
 namespace miniqat::testing::refusals_test {
 namespace {
+
+std::vector<std::string> split(const std::string& text, std::string_view mark) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text.find(mark, begin)) != std::string::npos; begin = end + mark.size())
+    parts.push_back(text.substr(begin, end - begin));
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+/// Words and their error.
+using Case = std::pair<std::string, std::string>;
+
+/// Those of a line of a table: one for each alternative.
+std::vector<Case> cases_of(const std::string& line) {
+  const std::vector<std::string> sides = split(line, " => ");
+  if (sides.size() != 2) throw Error("not WORDS => ERROR: " + line);
+  const std::size_t bar = std::min(sides[0].find('|'), sides[0].size());
+  const std::size_t begin = sides[0].rfind(' ', bar) + 1, end = std::min(sides[0].find(' ', bar), sides[0].size());
+  if (bar == sides[0].size()) return {{sides[0], sides[1]}};
+  std::vector<Case> cases;
+  for (const std::string& word : split(sides[0].substr(begin, end - begin), "|")) {
+    std::string error;
+    for (const char c : sides[1]) error += c == '$' ? word : std::string(1, c);
+    for (const Case& one : cases_of(sides[0].substr(0, begin) + word + sides[0].substr(end) + " => " + error))
+      cases.push_back(one);
+  }
+  return cases;
+}
+
+class RefusalsTest : public TinyTaskTest {
+ protected:
+  /// All lines of the table, with `before` in front of their words.
+  void refuses(const std::string& before, const std::string& table) const {
+    const std::set<std::filesystem::path> files = all_files();
+    for (const std::string& line : split(table, "\n")) {
+      if (line.empty()) continue;
+      for (const auto& [words_of_case, error] : cases_of(line)) {
+        SCOPED_TRACE(before + " " + words_of_case);
+        Arguments words = before + " " + words_of_case;
+        for (std::string& word : words)
+          if (word == "''") word.clear();
+        const Outcome outcome = program(words);
+        expect_error(outcome, 2, split(error, " ... "));
+        EXPECT_EQ(outcome.out, "") << "nothing is announced that does not come";
+        ASSERT_EQ(all_files(), files);
+      }
+    }
+  }
+  /// Of `train --config c.json` with each line's JSON in the file.
+  void refuses_config(const std::string& table) const {
+    for (const std::string& line : split(table, "\n")) {
+      if (line.empty()) continue;
+      SCOPED_TRACE(line);
+      const std::size_t arrow = line.find(" => ");
+      place_.write("c.json", line.substr(0, arrow));
+      refuses("train --config c.json", line.substr(arrow));
+    }
+  }
+
+ private:
+  std::set<std::filesystem::path> all_files() const {
+    std::set<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(place_.path())) files.insert(entry.path());
+    return files;
+  }
+};
 
 TEST_F(RefusalsTest, Words) {
   refuses("", R"(
@@ -62,7 +142,8 @@ reestimate --threads 1 => --run
 )");
 }
 
-// The text of the range, as a user needs it; config files below go through the same checks.
+// The text of the range, as a user needs it; config files below go through the same checks. Each limit:
+// tests/training/settings/train_settings_test.cpp.
 // NOLINTNEXTLINE(readability-function-size): a table
 TEST_F(RefusalsTest, SettingsOutOfRange) {
   refuses("train", R"(
@@ -79,23 +160,14 @@ TEST_F(RefusalsTest, SettingsOutOfRange) {
 --ema-decay 1.5 => --ema-decay must
 --quant-delay -1 => --quant-delay must
 --epochs 0 => --epochs must be in 1..1000000, got 0
---epochs 9000000000000000000 => --epochs
---steps -1 => --steps must be in
---warmup-steps 9223372036854775807 => --warmup-steps must be at most
 --batch-size 0 => --batch-size must be in 1..65536, got 0
 --threads -1|1025 => --threads must be in 0..1024, got $
 --threads 99999999999 => --threads
 --threads two => --threads must be a number, got "two"
---seed -1 => --seed must be in
 --width nan => --width must be in (0, 16]
 --label-smoothing 1.0000001 => --label-smoothing must be in [0, 1), got 1.0000001
---log-every 0 => --log-every must be at least 1, got 0
 --shards 3 => --shards must be a power of two, got 3
 --shards 8 --batch-size 12 => --shards 8 must divide --batch-size 12
---shards 2 --threads-per-shard 0 => --threads-per-shard must be in 1..1024, got 0
---validation -1 => --validation must not be negative, got -1
---reestimate -1 => --reestimate must not be negative, got -1
---dampening -1 => --dampening must be at least 0, got -1
 --augment cutout => --augment must be auto, none, shift or crop-flip, got "cutout"
 --save-every 0|0s|-1|s|5m|1e3|nans|infs|99999999999999999999 => --save-every must be a number of steps
 --ranges learned --range-learning-rate -1|nan|inf|1e39 => --range-learning-rate must be a finite number >= 0
@@ -139,12 +211,8 @@ TEST_F(RefusalsTest, ConfigFiles) {
 {"momentum": null} => momentum ... null
 {"float": 1} => float
 {"ranges": "some"} => c.json ... "ranges" ... "some"
-{"weight_bits": 17} => --weight-bits must be 2 to 16, not 17
 {"freeze_bn_delay": -1} => --freeze-bn-delay must be
-{"batch_size": 0} => --batch-size must be
 {"label_smoothing": 1} => --label-smoothing must be in [0, 1), got 1
-{"label_smoothing": -0.5} => --label-smoothing must be in [0, 1), got -0.5
-{"threads": 1025} => --threads must be
 {"schedule": "step", "schedule_every": 0} => --schedule-every must be
 {"schedule": "step", "schedule_factor": 2} => --schedule-factor must be
 {"warmup_steps": 6, "steps": 6} => --warmup-steps must be less than the run's 6 steps
@@ -153,10 +221,7 @@ TEST_F(RefusalsTest, ConfigFiles) {
 {"scope": "conv9"} => --scope "conv9" ... did you mean "conv1"?
 {"augment": "flip"} => --augment ... "flip"
 {"model": ""} => ""
-{"dataset": ""} => ""
-{"augment": ""} => ""
 {"optimizer": ""} => ""
-{"schedule": ""} => ""
 [] => c.json ... object
 )");
   place_.write("adam.json", R"({"optimizer": "adam", "momentum": 0.9})");
@@ -257,6 +322,137 @@ TEST_F(RefusalsTest, OfBench) {
 --compare a.json b.json --out c.json => --compare ... --out
 --compare a.json b.json --quick => --compare ... --quick
 --fail-if-slower => --fail-if-slower ... --compare
+)");
+}
+
+// NOLINTNEXTLINE(readability-function-size): a table
+TEST_F(RefusalsTest, OfCommandsOnARun) {
+  expect_success(train("run"));
+  expect_success(train("float", "--float"));
+  expect_success(train("norm", "--model norm.json"));
+  // As of pictures that miniqat draws.
+  std::filesystem::copy(path("float"), path("drawn"));
+  nlohmann::json config = json_of(path("float/config.json"));
+  config["dataset"] = "synthetic";
+  config["data_dir"] = "";
+  place_.write("drawn/config.json", config.dump());
+  for (const char* command :
+       {"eval --threads 1", "run --fetch a,b --out o", "verify --threads 1", "export --out m.json",
+        "calibrate --out ptq", "quantize --out qat", "reestimate --threads 1", "sensitivity --out table --bits 2,4"})
+    refuses(command, R"(
+nowhere --run elsewhere => two runs are given: "nowhere" and --run "elsewhere"
+nowhere elsewhere => unknown argument "elsewhere"
+ => --run
+)");
+  refuses("", R"(
+eval drawn --data-dir digits => --data-dir ... --dataset synthetic
+eval drawn --dataset synthetic --data-dir digits => --data-dir ... synthetic
+verify drawn --data-dir digits => --data-dir ... --dataset synthetic
+calibrate drawn --out ptq --data-dir digits => --data-dir ... --dataset synthetic
+calibrate float --out '' => --out must not be empty
+calibrate float --out ptq --ema-decay 0.5 => --ema-decay ... --method
+calibrate float --out float --overwrite => --overwrite ... --run
+calibrate float --out ptq --skip-broken => --skip-broken goes with --model
+calibrate float --out ptq --output scores => --output ... --model
+eval run --dataset imagenet => imagenet ... synthetic
+eval run --split dev => --split ... dev
+eval run --examples -1 => --examples
+eval run --profile --json => --profile ... --json
+eval run --profile --integer => --profile ... --integer
+predict run 0 --skip-broken => --skip-broken goes with --dataset
+eval --run run --skip-broken => --skip-broken goes with --dataset
+predict run => no picture is given
+predict run cat.gif => "cat.gif" is neither the number of a picture
+predict run 1.5 => 1.5
+predict run 20 => mnist ... there is no picture 20, only 0 to 19
+run run --graph tiny.json --out o => give one of --run and --graph
+run --fetch x --out o => give one of --run and --graph
+run run --dataset mnist --out o => --dataset goes with --index
+run run --split train --out o => --split goes with --index
+run run --index 20 --out o => there is no picture 20
+run run --image-size 9 --out o => --image-size ... a run, which has its sizes
+export run --compare small --out m.c => --compare is for --format html
+export run --test-vectors 3 --out m.json => --test-vectors is for --format c or html
+export run --format tflite --out m.onnx => --format tflite contradicts --out "m.onnx", which names the format onnx
+export run --out model|m.pb|onnx => --format is required ... $ ... .miniqat, .tflite, .onnx, .c, .json or .html
+export run --out m.c --float-io => --float-io is for --format tflite
+export run --out m.c --format pdf => --format ... pdf
+export run --out m.c --8-bit-weights => --8-bit-weights is for --format onnx
+export run --out m.c --opset 13 => --opset is for --format onnx or onnx-float
+export run --out m.onnx --prefix|--test-vectors|--dataset|--data-dir 3 => $ is for --format
+export run --out m.onnx --int8|--int4|--float-io => $ is for --format
+export run --out m.json --input-scale 0|-1|nan|inf|1e-42 => --input-scale
+export run --out m.json --input-zero-point 128 => goes with --input-scale
+export run --out m.json --input-scale 1 --input-zero-point 256 => 256
+export run --format onnx-float --image-size 9 --out x.onnx => --image-size goes with --graph
+export float --format onnx-float --opset 12|22|latest --out x.onnx => --opset ... $
+export float --format onnx-float --graph tiny.json --out x.onnx => not both
+export float --format onnx-float --input-scale 1 --out x.onnx => --input-scale is for formats of integers
+export --format onnx-float --out x.onnx => give a run, or --graph
+export --format onnx-float --graph tiny.json --out x.onnx => --graph needs --checkpoint
+export --graph tiny.json --out x.onnx => --graph is for --format onnx-float
+inspect tiny.json --image-size 9 => --image-size ... not an ONNX model
+reestimate norm --batches 0 => --batches must be at least 1, got 0
+reestimate norm --seed -1 => --seed must not be negative, got -1
+reestimate norm --overwrite => --overwrite is for --out
+reestimate norm --out norm --overwrite => --overwrite would delete the run in --run
+train --resume --out run --learning-rate 0.5 => --learning-rate ... 0.05
+train --resume --out run --config run/config.json => --config
+train --resume --out run --validation 8 => --validation differs from the run's own
+train --resume --out run --reestimate 4 => --reestimate differs from the run's own
+quantize --out none => --run is required
+quantize --run float => --out is required
+)");
+  for (const char* command : {"calibrate --out x", "quantize --out x", "sensitivity --out x"})
+    refuses(command, R"(
+ => --run is required ... --model MODEL.onnx with --dataset
+--model net.onnx => --model needs --dataset
+float --model net.onnx => give a float run or --model, not both
+float --image-size 8 => --image-size goes with --model
+--model lenet --dataset mnist => --model lenet has no weights ... train --float
+float --scope conv => --scope "conv" ... did you mean "conv1"?
+float --batches 0 => --batches must be at least 1, got 0
+)");
+  refuses("calibrate float --out no", R"(
+--dataset cifar => unknown data set "cifar"
+--batch-size 8 => --batch-size goes with --model
+--method guess => --method ... guess
+--rounding up => --rounding ... up
+--percentile 99 => --percentile goes with --method percentile
+--method percentile --percentile 40 => --percentile must be ... 40
+--quant-delay|--freeze-bn-delay 5 => unknown argument "$"
+--weight-bits 17 => --weight-bits must be 2 to 16, not 17
+)");
+  refuses("quantize float --out no", R"(
+--dataset mnist => --dataset goes with --model: a float run has its own
+--epochs 0 => --epochs must be in 1..1000000, got 0
+--percentile 99 => --percentile goes with --method percentile
+--validation 0|-3 => --validation must be at least 1
+--weight-bits 1 => --weight-bits must be 2 to 16
+--learning-rate -1 => --learning-rate
+--quant-delay 3 => unknown argument "--quant-delay"
+--reestimate 3 => --reestimate ... has no batch norm
+--validation 1000 => --validation 1000 leaves
+)");
+  refuses("sensitivity float --out no", R"(
+--dataset cifar => unknown data set "cifar"
+--batch-size 8 => --batch-size goes with --model
+--bits 1,4 => --bits must be 2 to 16 each, not 1
+--bits 4,17 => --bits must be 2 to 16 each, not 17
+--bits 4,8,4 => --bits names 4 twice
+--bits 3.5 => --bits ... 3.5
+--bits '' => --bits must not be empty
+--logits-bits 17 => --logits-bits must be 2 to 16, not 17
+--pictures 0 => --pictures must be at least 1, got 0
+--seed -1 => --seed must not be negative, got -1
+--average-bits 4 --bytes 500 => one of --average-bits and --bytes
+--bits 2,3,8 --average-bits 1.9|nan|-3 => --average-bits ...  is impossible: the fewest of --bits is 2
+--bits 2,3,8 --bytes 168|0|-5 => --bytes ...  is impossible: with 2 bits ... the weights take 169 bytes
+--activation-bits 8 => --activation-bits goes with --bytes
+--bits 2,3,8 --bytes 500 --activation-bits 4 => --activation-bits 4 is not among --bits
+--symmetric --symmetric-weights => --symmetric-weights has no effect
+--bits 5,8 --asymmetric-weights => --asymmetric-weights has no effect ... --bits 5
+--weight-bits|--bits-config|--ema-decay|--quant-delay|--method 4 => unknown argument "$"
 )");
 }
 

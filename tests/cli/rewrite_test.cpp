@@ -151,54 +151,18 @@ TEST_F(RewriteTest, ModelsAreWrittenForOtherPictures) {
   EXPECT_EQ(small.outputs().front().shape(), (Shape{2, 10}));
 }
 
-TEST_F(RewriteTest, MalformedGraphsAreNamedInOneLine) {
-  struct Case {
-    std::string nodes;
-    std::vector<std::string> parts;
-  };
-  const std::string x = R"({"name": "x", "op": "Placeholder", "attrs": {"shape": [2, 3]}})";
-  const std::vector<Case> cases = {
-      {R"({"name": "a", "op": "Relu", "inputs": ["b"]}, {"name": "b", "op": "Relu", "inputs": ["a"]})",
-       {"cycle", "\"a\""}},
-      {R"({"name": "a", "op": "Relu", "inputs": ["a"]})", {"cycle", "\"a\""}},
-      {x + R"(, {"name": "a", "op": "Rely", "inputs": ["x"]})", {"\"a\"", "Rely", "known are"}},
-      {x + "," + x, {"two nodes named \"x\""}},
-      {R"({"name": "a", "op": "Relu", "inputs": ["nothing"]})", {"\"a\"", "nothing"}},
-      {x + R"(, {"name": "a", "op": "Relu", "inputs": ["x:1"]})", {"\"a\"", "x:1"}},
-      {x + R"(, {"name": "a", "op": "Relu", "inputs": ["x", "x"]})", {"[Relu \"a\"]", "2"}},
-      {x + R"(, {"name": "a", "op": "MaxPool", "inputs": ["x"]})", {"[MaxPool \"a\"]", "[2,3]"}},
-      {x + R"(, {"name": "a", "op": "MatMul", "inputs": ["x", "x"]})", {"[MatMul \"a\"]", "[2,3]"}},
-      {R"({"name": "x", "op": "Placeholder", "attrs": {"shape": [1000000, 1000000]}})", {"\"x\"", "[1000000,1000000]"}},
-      {R"({"name": "x", "op": "Variable", "attrs": {"shape": [1000000000000]}})", {"\"x\"", "1000000000000"}},
-      {R"({"name": "x", "op": "Variable", "attrs": {"shape": [-1]}})", {"\"x\"", "-1"}},
-      {R"({"name": "x", "op": "Variable", "attrs": {"shape": 3}})", {"\"x\"", "shape"}},
-      {R"({"name": "x", "op": "Placeholder", "attrs": {"shap": [1]}})", {"\"x\"", "shap"}},
-      {R"({"op": "Placeholder"})", {"node 0", "name"}},
-      {R"(7)", {"node 0"}},
-  };
-  for (const Case& bad : cases) {
-    SCOPED_TRACE(bad.nodes);
-    place_.write("bad.json",
-                 R"({"format": "miniqat.graph", "version": 1, "nodes": [)" + bad.nodes + R"(], "outputs": []})");
-    std::vector<std::string> parts = bad.parts;
-    parts.push_back("bad.json: ");
-    expect_error(program("rewrite --graph bad.json --out out.json"), 1, parts);
-    EXPECT_FALSE(fs::exists(path("out.json")));
-  }
-}
-
+// Each kind of malformed graph: tests/core/graph/graph_json_test.cpp.
 TEST_F(RewriteTest, FilesThatAreNoGraphsAreNamedInOneLine) {
   const auto refuses = [&](const std::string& text, const std::vector<std::string>& parts) {
-    SCOPED_TRACE(text);
     place_.write("bad.json", text);
-    expect_error(program("inspect bad.json"), 1, parts);
+    for (const char* line : {"inspect bad.json", "rewrite --graph bad.json --out out.json"})
+      expect_error(program(line), 1, parts);
+    EXPECT_FALSE(fs::exists(path("out.json")));
   };
   refuses("", {"bad.json: "});
-  refuses("{\"format\": \"miniqat.graph\",", {"bad.json: "});
-  refuses("[]", {"bad.json: ", "object"});
-  refuses(R"({"format": "other", "version": 1, "nodes": []})", {"bad.json: ", "other"});
   refuses(R"({"format": "miniqat.graph", "version": 3, "nodes": []})", {"bad.json: ", "version"});
-  refuses(R"({"format": "miniqat.graph", "version": 1, "nodes": [], "outputs": ["y"]})", {"bad.json: ", "\"y\""});
+  refuses(R"({"format": "miniqat.graph", "version": 1, "nodes": [{"name": "a", "op": "Relu", "inputs": ["a"]}]})",
+          {"bad.json: ", "cycle", "\"a\""});
   expect_error(program("inspect nowhere.json"), 1, {"nowhere.json"});
   expect_error(program({"inspect", place_.path().string()}), 1, {"holds no run"});
 }

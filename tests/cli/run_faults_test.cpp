@@ -12,7 +12,6 @@
 #include "core/files/safetensors.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
-#include "tests/cli/variable.h"
 
 namespace miniqat::testing::run_faults_test {
 namespace {
@@ -37,6 +36,9 @@ class RunFaultsTest : public TinyTaskTest {
     place_.write("rules.json", R"({"conv1": 4})");
     expect_success(train("start", "--float --steps 2"));
   }
+
+  Outcome program(const Arguments& line) const { return started(line, place_.path()); }
+  Outcome train(const std::string& out, const Arguments& more) const { return program(train_command(out, more)); }
 
   /// With every file that a run can have, two epochs, and checkpoints between.
   static Arguments command(const std::string& out) {
@@ -100,7 +102,7 @@ class RunFaultsTest : public TinyTaskTest {
 TEST_F(RunFaultsTest, DeathAtFileCallsOfARun) {
   const RunFiles wanted = whole();
   int call = 1;
-  for (;; call += stride_of(2)) {
+  for (;; call += stride_of(5)) {
     const std::string out = "killed" + std::to_string(call) + "_";
     SCOPED_TRACE(out);
     const Outcome outcome = with_fault(out, "kill:" + std::to_string(call), command(out));
@@ -125,7 +127,7 @@ TEST_F(RunFaultsTest, DeathWhileQuantizing) {
   expect_success(program(command_for("whole")));
   const RunFiles trained = files_of(path("whole/trained"));
   const Json rows = json_of(path("whole/quantize.json"))["rows"];
-  constexpr int kStride = 31;
+  constexpr int kStride = 61;
   int call = 1;
   for (;; call += kStride) {
     const std::string out = "quantizing" + std::to_string(call) + "_";
@@ -142,7 +144,7 @@ TEST_F(RunFaultsTest, DeathWhileQuantizing) {
       EXPECT_TRUE(fs::exists(path("whole") / entry.path().filename())) << entry.path();
     ASSERT_FALSE(HasFailure());
   }
-  EXPECT_GT(call, 4 * kStride);
+  EXPECT_GT(call, 2 * kStride);
 }
 
 // What goes on may die as well, and where it makes good what was lost.
@@ -166,12 +168,8 @@ TEST_F(RunFaultsTest, DeathAtFileCallsOfAResumedRun) {
       config["bits_config"] = out + "/bits.json";
       place_.write(out + "/config.json", config.dump());
     };
-    if (!at_the_end) {
-      Arguments line = command("at8");
-      line.insert(line.end(), {"--stop-at", "8"});
-      expect_success(program(line));
-    }
-    for (;; call += stride_of(3)) {
+    if (!at_the_end) expect_success(program(command("at8") + "--stop-at 8"));
+    for (;; call += stride_of(8)) {
       const std::string out = base + std::to_string(call) + "_";
       SCOPED_TRACE(out);
       prepare(out);
@@ -196,7 +194,7 @@ TEST_F(RunFaultsTest, DeathAtFileCallsOfACalibration) {
   };
   expect_success(program(calibrate("whole")));
   const std::string wanted = checkpoint_bytes("whole");
-  for (int call = 2;; call += stride_of(3)) {
+  for (int call = 2;; call += stride_of(8)) {
     const std::string out = "killed" + std::to_string(call) + "_";
     SCOPED_TRACE(out);
     const Outcome outcome = with_fault(out, "kill:" + std::to_string(call), calibrate(out));
@@ -211,7 +209,7 @@ TEST_F(RunFaultsTest, DeathAtFileCallsOfACalibration) {
 }
 
 TEST_F(RunFaultsTest, DeathAtRandomMoments) {
-  const int kills = number_or("MINIQAT_RANDOM_KILLS", 12);
+  const int kills = number_or("MINIQAT_RANDOM_KILLS", 5);
   const int seed = number_or("MINIQAT_SEED", static_cast<int>(std::random_device()() >> 1));
   std::cout << kills << " kills, MINIQAT_SEED=" << seed << "\n";
   std::mt19937 random(static_cast<unsigned>(seed));
@@ -249,7 +247,7 @@ TEST_F(RunFaultsTest, DeathAtRandomMoments) {
 TEST_F(RunFaultsTest, AFullDiskAtEveryWrite) {
   const RunFiles wanted = whole();
   int write = 1;
-  for (;; ++write) {
+  for (;; write += stride_of(3)) {
     const std::string out = "full" + std::to_string(write) + "_";
     SCOPED_TRACE(out);
     const Outcome outcome = with_fault(out, "full:" + std::to_string(write), command(out));
@@ -280,7 +278,7 @@ TEST_F(RunFaultsTest, AnErrorAtFileCalls) {
   const RunFiles wanted = whole();
   const int calls = std::stoi(with_fault("counted", "count:1", command("counted")).err);
   ASSERT_GT(calls, 60);
-  for (int call = 1; call <= calls; call += stride_of(4)) {
+  for (int call = 1; call <= calls; call += stride_of(9)) {
     const std::string out = "error" + std::to_string(call) + "_";
     SCOPED_TRACE(out);
     const Outcome outcome = with_fault(out, "EIO:" + std::to_string(call), command(out));

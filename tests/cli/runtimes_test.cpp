@@ -1,4 +1,5 @@
-// `miniqat verify` beside runtimes that hang, break or are interrupted: it goes on or ends, and leaves nothing behind.
+// `miniqat verify` beside runtimes that hang, break or are interrupted (it goes on or ends, and leaves nothing behind),
+// and beside exported C, compiled and run.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,6 @@
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
-#include "tests/cli/variable.h"
 
 namespace miniqat::testing::runtimes_test {
 namespace {
@@ -29,6 +29,8 @@ class RuntimesTest : public TinyTaskTest {
     fs::create_directory(path("runtimes/node_modules"));
   }
 
+  /// Beside processes of its own.
+  Outcome program(const Arguments& line) const { return started(line, place_.path()); }
   /// `script` is what node does when it is not just asked for its version.
   void write_node(const std::string& script) const {
     const fs::path file = place_.write("bin/node", "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n" + script);
@@ -115,6 +117,34 @@ TEST_F(RuntimesTest, OneThatBreaksIsNamed) {
   expect_text(expect_success(program(verify({"--runtime-timeout", "0"}))).out,
               {"onnx failed: onnxruntime.mjs ended with status 3: first line\n"});
   EXPECT_TRUE(fs::is_empty(path("temporary")));
+}
+
+class VerifyCTest : public TinyTaskTest {
+ protected:
+  Outcome verify() const { return program("verify run --c --no-runtimes --threads 1 --json"); }
+};
+
+/// The same integers for every picture.
+TEST_F(VerifyCTest, RunsExportedC) {
+  if (std::system("command -v cc > /dev/null") != 0) GTEST_SKIP() << "no C compiler called cc";
+  expect_success(train("run", "--weight-bits 4 --quantize-input"));
+  const Json runtimes = Json::parse(expect_success(verify()).out)["runtimes"];
+  ASSERT_EQ(runtimes.size(), 1u);
+  EXPECT_EQ(runtimes[0]["name"].get<std::string>().find("C (cc "), 0u);
+  EXPECT_EQ(runtimes[0]["examples"], 20);
+  EXPECT_EQ(runtimes[0]["top1_agreement_with_integer"], 1);
+  EXPECT_EQ(runtimes[0]["outputs"]["count"], 200);
+  EXPECT_EQ(runtimes[0]["outputs"]["equal"], 200);
+  EXPECT_EQ(Json::parse(bytes_of(path("run/verify.json")))["runtimes"], runtimes) << "for report";
+  // A compiler that fails is a failed runtime, which only a bound makes a failure of the command.
+  place_.write("bin/cc", "#!/bin/sh\n[ \"$1\" = -dumpversion ] && echo 1 && exit\necho no room >&2\nexit 3\n");
+  std::filesystem::permissions(path("bin/cc"), std::filesystem::perms::owner_all);
+  const std::string before = std::getenv("PATH");
+  setenv("PATH", (path("bin").string() + ":" + before).c_str(), 1);
+  const Json failed = Json::parse(verify().out);
+  setenv("PATH", before.c_str(), 1);
+  EXPECT_EQ(failed["runtimes"], Json::array());
+  EXPECT_EQ(failed["failed"], Json({"c failed: cc ended with status 3: no room"}));
 }
 
 }  // namespace

@@ -14,31 +14,19 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-class SensitivityProgramTest : public ::testing::Test {
+class SensitivityProgramTest : public SharedPlaceTest<SensitivityProgramTest> {
+ public:
+  static void make() { make_float_run(*place_, "tiny", "float"); }
+
  protected:
-  static void SetUpTestSuite() {
-    place_ = new TempDir;
-    make_float_run(*place_, "tiny", "float");
-  }
-  static void TearDownTestSuite() { delete place_; }
-
-  static Outcome in_place(const Arguments& line) { return miniqat(line, place_->path()); }
   static Outcome sensitivity(const std::string& out, const Arguments& more = {}) {
-    Arguments line = {"sensitivity", "--run", "float", "--out", out, "--threads", "1", "--batches", "8"};
-    const auto adds = [&](const std::string& flag, const std::string& value) {
-      if (std::ranges::count(more, flag) == 0) line.insert(line.end(), {flag, value});
-    };
-    adds("--bits", "2,3,8");
-    adds("--pictures", "40");
-    line.insert(line.end(), more.begin(), more.end());
-    return in_place(line);
+    const Arguments bits = std::ranges::count(more, "--bits") == 0 ? "--bits 2,3,8" : "";
+    return program("sensitivity --run float --threads 1 --batches 8 --pictures 40" + bits + Arguments{"--out", out} +
+                   more);
   }
-  static Json json(const std::string& file) { return Json::parse(bytes_of(place_->path() / file)); }
-  static bool exists(const std::string& file) { return fs::exists(place_->path() / file); }
-
-  static TempDir* place_;
+  static Json json(const std::string& file) { return Json::parse(bytes_of(path(file))); }
+  static bool exists(const std::string& file) { return fs::exists(path(file)); }
 };
-TempDir* SensitivityProgramTest::place_ = nullptr;
 
 bool has(const Outcome& outcome, const std::string& text) { return outcome.out.find(text) != std::string::npos; }
 
@@ -79,27 +67,6 @@ TEST_F(SensitivityProgramTest, RowsBeyondTwentyNeedVerbose) {
   EXPECT_EQ(std::ranges::count(verbose.out, '\n'), std::ranges::count(brief.out, '\n') + 7);
 }
 
-TEST_F(SensitivityProgramTest, TheFrontLeadsFromTheWidestToTheNarrowest) {
-  expect_success(sensitivity("front"));
-  const Json report = json("front/sensitivity.json");
-  const Json& front = report["front"];
-  ASSERT_EQ(front.size(), 5u);
-  EXPECT_EQ(front[0]["layer"], nullptr);
-  EXPECT_EQ(front[0]["bits"], 8);
-  EXPECT_EQ(front[0]["bytes"], 36 + 640);
-  EXPECT_EQ(front[4]["bytes"], 9 + 160);
-  EXPECT_EQ(front[4]["average_bits"], 2);
-  for (std::size_t i = 1; i < front.size(); ++i) {
-    EXPECT_LT(front[i]["bytes"], front[i - 1]["bytes"]);
-    EXPECT_GE(front[i]["loss_increase"], front[i - 1]["loss_increase"]);
-  }
-  EXPECT_EQ(report["activation_front"].size(), 3u) << "the logits keep their width";
-  EXPECT_EQ(report["logits_bits"], 8);
-  EXPECT_EQ(report["quantizers"][3]["fixed_bits"], 8);
-  EXPECT_EQ(report["quantizers"][0]["fixed_bits"], nullptr);
-  EXPECT_FALSE(report["activation_front"][0].contains("bytes"));
-}
-
 /// The bits of each quantizer that a rewrite with this file has.
 TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
   for (const Arguments& budget : {Arguments("--average-bits 3"), {"--bytes", "300"}}) {
@@ -117,8 +84,8 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
     const Json bits = json(out + "/bits.json"), report = json(out + "/sensitivity.json");
     EXPECT_EQ(bits, report["choice"]["bits_config"]);
     const Outcome rewrite =
-        expect_success(in_place("rewrite --graph float/eval_graph.json --mode eval" +
-                                Arguments{"--bits-config", out + "/bits.json", "--out", out + ".json"}));
+        expect_success(program("rewrite --graph float/eval_graph.json --mode eval" +
+                               Arguments{"--bits-config", out + "/bits.json", "--out", out + ".json"}));
     std::int64_t weight_bytes = 0;
     const Json graph = json(out + ".json");
     for (const Json& node : graph["nodes"]) {
@@ -136,12 +103,12 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
     EXPECT_EQ(report["choice"]["candidates"].size(), 3u);
     EXPECT_EQ(report["choice"]["candidates"][1]["uniform_bits"], 3);
     EXPECT_LE(weight_bytes, budget[0] == "--bytes" ? 300 : 676 * 3 / 8 + 1);
-    const Outcome calibrate = in_place("calibrate --run float --threads 1 --batches 8 --ranges auto" +
-                                       Arguments{"--bits-config", out + "/bits.json", "--out", out + "-run"});
+    const Outcome calibrate = program("calibrate --run float --threads 1 --batches 8 --ranges auto" +
+                                      Arguments{"--bits-config", out + "/bits.json", "--out", out + "-run"});
     expect_success(calibrate);
     const Outcome quantize =
-        expect_success(in_place("quantize --run float --threads 1 --batches 8 --epochs 1" +
-                                Arguments{"--bits-config", out + "/bits.json", "--out", out + "-trained"}));
+        expect_success(program("quantize --run float --threads 1 --batches 8 --epochs 1" +
+                               Arguments{"--bits-config", out + "/bits.json", "--out", out + "-trained"}));
   }
 }
 
@@ -176,7 +143,7 @@ TEST_F(SensitivityProgramTest, FilesAreReplacedOnlyIfAsked) {
   expect_error(sensitivity("again"), 1, {"again/sensitivity.json is there already", "--overwrite"});
   expect_success(sensitivity("again", {"--overwrite"}));
   EXPECT_FALSE(exists("again/bits.json")) << "widths of an earlier measurement";
-  fs::remove(place_->path() / "again/sensitivity.json");
+  fs::remove(path("again/sensitivity.json"));
   place_->write("again/bits.json", "{}");
   expect_error(sensitivity("again"), 1, {"again/bits.json is there already"});
   expect_error(sensitivity("float", {"--overwrite"}), 1, {"float holds a run (config.json): give another --out"});
@@ -184,25 +151,10 @@ TEST_F(SensitivityProgramTest, FilesAreReplacedOnlyIfAsked) {
 }
 
 TEST_F(SensitivityProgramTest, SaysWhatIsWrong) {
-  expect_error(in_place("sensitivity --run nowhere --out no"), 1, {"nowhere holds no run"});
-  expect_error(sensitivity("no", "--dataset synthetic"), 1, {"[4,8,8,1]", "synthetic", "[28,28,1]"});
+  expect_error(program("sensitivity --run nowhere --out no"), 1, {"nowhere holds no run"});
+  write_tiny_digits(*place_, "large", 8, 8, 9);
+  expect_error(sensitivity("no", "--data-dir large"), 1, {"[4,8,8,1]", "mnist", "[9,9,1]"});
   expect_error(sensitivity("digits/train-labels-idx1-ubyte/no"), 1, {"cannot make the run directory"});
-  EXPECT_FALSE(exists("no"));
-}
-
-TEST_F(SensitivityProgramTest, StartsFromATrainedFloatRun) {
-  expect_success(in_place({"calibrate", "--run", "float", "--out", "quantized", "--threads", "1", "--batches", "1"}));
-  expect_error(in_place({"sensitivity", "--run", "quantized", "--out", "no"}), 1,
-               {"run in quantized is quantized already (W8A8", "give a float run"});
-  const fs::path half = place_->path() / "half";
-  fs::copy(place_->path() / "float", half);
-  fs::remove(half / "summary.json");
-  const Outcome outcome =
-      in_place("sensitivity --run half --out half-table --threads 1 --bits 8 --pictures 4 --batches 1");
-  EXPECT_EQ(outcome.status, 0);
-  expect_text(outcome.err, {"note: the run in half is unfinished"});
-  fs::remove(half / "checkpoint.safetensors");
-  expect_error(in_place({"sensitivity", "--run", "half", "--out", "no"}), 1, {"half has no checkpoint yet"});
   EXPECT_FALSE(exists("no"));
 }
 

@@ -7,22 +7,21 @@
 namespace miniqat::testing {
 namespace {
 
-constexpr int kSide = 8;
 constexpr int kClasses = 10;
 
 void append_big_endian(std::string& bytes, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
 }
 
-void write_split(const TempDir& place, const std::string& stem, int count) {
+void write_split(const TempDir& place, const std::string& stem, int count, int side) {
   std::string images, labels;
-  for (const std::uint32_t word : {0x803, count, kSide, kSide}) append_big_endian(images, word);
+  for (const std::uint32_t word : {0x803, count, side, side}) append_big_endian(images, word);
   for (const std::uint32_t word : {0x801, count}) append_big_endian(labels, word);
   Random random(hash_text(stem));
   for (int i = 0; i < count; ++i) {
     const int label = i % kClasses;
     labels += static_cast<char>(label);
-    for (int pixel = 0; pixel < kSide * kSide; ++pixel) {
+    for (int pixel = 0; pixel < side * side; ++pixel) {
       const bool bright = pixel % kClasses == label || pixel / 7 == label;
       images += static_cast<char>((bright ? 160 : 0) + random.below(90));
     }
@@ -33,9 +32,9 @@ void write_split(const TempDir& place, const std::string& stem, int count) {
 
 }  // namespace
 
-std::filesystem::path write_tiny_digits(const TempDir& place, const std::string& name, int train, int test) {
-  write_split(place, name + "/train", train);
-  write_split(place, name + "/t10k", test);
+std::filesystem::path write_tiny_digits(const TempDir& place, const std::string& name, int train, int test, int side) {
+  write_split(place, name + "/train", train, side);
+  write_split(place, name + "/t10k", test, side);
   return place.path() / name;
 }
 
@@ -76,15 +75,6 @@ std::string tiny_classifier_with_batch_norm() {
   return text;
 }
 
-void make_float_run(const TempDir& place, const std::string& model, const std::string& out) {
-  write_tiny_digits(place, "digits", 96, 60);
-  place.write("tiny.json", tiny_classifier());
-  place.write("norm.json", tiny_classifier_with_batch_norm());
-  expect_success(miniqat({"train", "--float", "--model", model + ".json", "--dataset", "mnist", "--data-dir", "digits",
-                          "--epochs", "6", "--threads", "1", "--out", out},
-                         place.path()));
-}
-
 TinyTaskTest::TinyTaskTest() {
   write_tiny_digits(place_, "digits", 32, 20);
   place_.write("tiny.json", tiny_classifier());
@@ -94,10 +84,6 @@ TinyTaskTest::TinyTaskTest() {
 Arguments TinyTaskTest::train_command(const std::string& out, const Arguments& more) {
   return "train --model tiny.json --dataset mnist --data-dir digits --steps 12 --threads 1 --log-every 1" +
          Arguments{"--out", out} + more;
-}
-
-Outcome TinyTaskTest::resume(const std::string& out, const Arguments& more) const {
-  return program(Arguments{"train", "--resume", "--log-every", "1", "--out", out} + more);
 }
 
 }  // namespace miniqat::testing

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/errors.h"
@@ -65,59 +67,46 @@ TEST(VerifyReport, WhatNobodyBoundsIsNotBroken) {
   EXPECT_EQ(given.json()["passed"], true);
 }
 
-TEST(VerifyReport, MaxAccuracyDifference) {
-  VerifyReport given = report();
-  for (const bool integer_is_better : {false, true}) {
-    given.verification.integer.correct = integer_is_better ? 181 : 179;
-    for (const double bound : {100.0, 0.5}) {
-      given.bounds.accuracy_difference = bound;
-      expect_bound(given, "max_accuracy_difference", true, 0.5);
-    }
-    for (const double bound : {0.49, 0.0}) {
-      given.bounds.accuracy_difference = bound;
-      expect_bound(given, "max_accuracy_difference", false, 0.5);
-    }
-    EXPECT_EQ(given.broken(), std::vector<std::string>{"accuracies differ by 0.500 points, more than 0"});
-  }
-}
+/// What is compared with a bound, whether that holds, and the words where it does not.
+struct BoundCase {
+  std::function<void(VerifyReport&)> change;
+  const char* name;
+  double value;
+  bool holds;
+  std::vector<std::string> broken;
+};
 
-TEST(VerifyReport, MinAgreement) {
-  VerifyReport given = report();
-  for (const double bound : {0.0, 95.0}) {
-    given.bounds.agreement = bound;
-    expect_bound(given, "min_agreement", true, 95);
+TEST(VerifyReport, EachBoundIsComparedWithItsValue) {
+  const std::vector<std::string> two_steps = {"depthwise: 2 steps apart, more than 1"}, no_memory = {"onnx: no memory"};
+  const std::vector<BoundCase> cases = {
+      {[](auto& r) { r.bounds.accuracy_difference = 100; }, "max_accuracy_difference", 0.5, true, {}},
+      {[](auto& r) { r.bounds.accuracy_difference = 0.5; }, "max_accuracy_difference", 0.5, true, {}},
+      {[](auto& r) { r.bounds.accuracy_difference = 0.49; }, "max_accuracy_difference", 0.5, false,
+       {"accuracies differ by 0.500 points, more than 0.49"}},
+      {[](auto& r) { r.bounds.accuracy_difference = 0, r.verification.integer.correct = 181; },
+       "max_accuracy_difference", 0.5, false, {"accuracies differ by 0.500 points, more than 0"}},
+      {[](auto& r) { r.bounds.agreement = 95; }, "min_agreement", 95, true, {}},
+      {[](auto& r) { r.bounds.agreement = 100; }, "min_agreement", 95, false,
+       {"simulated and the integer engine choose the same class for 95.000%, less than 100%"}},
+      // Of operations given equal inputs, a line for each.
+      {[](auto& r) { r.bounds.steps = 2; }, "max_steps", 2, true, {}},
+      {[](auto& r) { r.bounds.steps = 1; }, "max_steps", 2, false, two_steps},
+      // Of the worst runtime; one that failed has none.
+      {[](auto& r) { r.bounds.runtime_agreement = 99; }, "min_runtime_agreement", 99, true, {}},
+      {[](auto& r) { r.bounds.runtime_agreement = 0, r.failed = {"onnx: no memory"}; }, "min_runtime_agreement", 99,
+       false, no_memory}};
+  for (const BoundCase& one : cases) {
+    VerifyReport given = report();
+    one.change(given);
+    expect_bound(given, one.name, one.holds, one.value);
+    EXPECT_EQ(given.broken(), one.broken);
   }
-  for (const double bound : {95.1, 100.0}) {
-    given.bounds.agreement = bound;
-    expect_bound(given, "min_agreement", false, 95);
-  }
-  EXPECT_EQ(given.broken(), std::vector<std::string>{
-                                "simulated and the integer engine choose the same class for 95.000%, less than 100%"});
-}
-
-TEST(VerifyReport, MaxStepsIsOfOperationsGivenEqualInputs) {
   VerifyReport given = report();
-  given.bounds.steps = 2;
-  expect_bound(given, "max_steps", true, 2);
-  given.bounds.steps = 1;
-  expect_bound(given, "max_steps", false, 2);
-  EXPECT_EQ(given.broken(), std::vector<std::string>{"depthwise: 2 steps apart, more than 1"});
   given.bounds.steps = 0;
-  expect_bound(given, "max_steps", false, 2);
-  EXPECT_EQ(given.broken().size(), 2u) << "a line for each operation";
-}
-
-TEST(VerifyReport, MinRuntimeAgreementIsOfTheWorstRuntime) {
-  VerifyReport given = report();
-  given.bounds.runtime_agreement = 99;
-  expect_bound(given, "min_runtime_agreement", true, 99);
+  EXPECT_EQ(given.broken().size(), 2u);
+  given.bounds.steps.reset();
   given.bounds.runtime_agreement = 99.5;
-  expect_bound(given, "min_runtime_agreement", false, 99);
-  EXPECT_TRUE(mentions(given.broken()[0], {"onnxruntime 2", "99.000%", "99.5%"}));
-  given.bounds.runtime_agreement = 0;
-  given.failed = {"onnx failed: no memory"};
-  expect_bound(given, "min_runtime_agreement", false, 99);
-  EXPECT_EQ(given.broken(), given.failed);
+  EXPECT_TRUE(mentions(given.broken().at(0), {"onnxruntime 2", "99.000%", "99.5%"}));
 }
 
 TEST(VerifyReport, MinRuntimeAgreementNeedsARuntime) {

@@ -5,64 +5,60 @@
 #include <csignal>
 #include <filesystem>
 
+#include "cli/train_plan.h"
 #include "core/text/json.h"
-#include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
+#include "training/settings/settings.h"
 
 namespace miniqat::testing::train_alone_test {
 namespace {
 
 namespace fs = std::filesystem;
 
+/// In a working directory of its own.
 class TrainAloneTest : public TinyTaskTest {
  protected:
-  /// What is printed before the line on the network, which has its own numbers.
-  std::string plan(const Arguments& more = {}) const {
-    Program program("train" + more, place_.path());
-    program.wait_for_output("multiply-adds");
-    program.send(SIGINT);
-    const Outcome outcome = program.wait();
-    return outcome.out.substr(0, outcome.out.find("\n\nlenet on "));
-  }
+  TrainAloneTest() { fs::current_path(place_.path()); }
+  ~TrainAloneTest() override { fs::current_path(before_); }
+
+  const fs::path before_ = fs::current_path();
 };
 
 TEST_F(TrainAloneTest, SaysWhatItIsAboutToDoAndAShorterCommand) {
-  const std::string text = plan();
-  EXPECT_EQ(text,
-            "No settings are given: this trains lenet on synthetic (digits that miniqat\n"
-            "draws), with 8-bit weights and 8-bit activations, for 10 epochs, into\n"
-            "runs/lenet-synthetic-w8a8-seed1.\n"
-            "How long it takes is told beside its first steps; after Ctrl-C, train --resume\n"
-            "goes on.\n"
-            "A shorter first command: miniqat train --epochs 1 --out runs/first");
-  // The command that it names is one.
-  Program first({"train", "--epochs", "1", "--out", "runs/first"}, place_.path());
-  first.wait_for_output("step ");
-  first.send(SIGINT);
-  EXPECT_TRUE(first.wait().out.starts_with("lenet on synthetic")) << "settings are given: no more words";
+  Program alone("train", place_.path());
+  alone.wait_for_output("runs/first\n");
+  alone.send(SIGINT);
+  const std::string text = alone.wait().out;
+  EXPECT_TRUE(
+      text.starts_with("No settings are given: this trains lenet on synthetic (digits that miniqat\n"
+                       "draws), with 8-bit weights and 8-bit activations, for 10 epochs, into\n"
+                       "runs/lenet-synthetic-w8a8-seed1.\n"
+                       "How long it takes is told beside its first steps; after Ctrl-C, train --resume\n"
+                       "goes on.\n"
+                       "A shorter first command: miniqat train --epochs 1 --out runs/first\n\n"))
+      << text;
+  // The command that it names is one: of all that is wrong with this, the threads.
+  expect_error(program("train --epochs 1 --out runs/first --threads 1025"), 2, {"--threads must be in 0..1024"});
   // It is no longer the first.
-  const std::string again = plan({"--overwrite"});
-  EXPECT_TRUE(again.starts_with("No settings are given")) << again;
-  EXPECT_EQ(again.find("shorter"), std::string::npos) << again;
+  fs::create_directories("runs/first");
+  EXPECT_EQ(cli::plan_of_defaults({}, "runs/other").find("shorter"), std::string::npos);
 }
 
 TEST_F(TrainAloneTest, SaysHowLongARunOfTheSameEpochsTook) {
-  plan({"--out", "runs/first"});
-  // As a whole run of one epoch leaves it.
-  auto config = nlohmann::ordered_json::parse(bytes_of(path("runs/first/config.json")));
-  config["epochs"] = 2;
-  const auto finish = [&] {
-    place_.write("runs/first/config.json", config.dump());
+  // As a whole run of two epochs leaves it.
+  const auto finish = [&](std::int64_t batch_size) {
+    training::TrainSettings settings;
+    settings.epochs = 2;
+    settings.batch_size = batch_size;
+    place_.write("runs/first/config.json", training::settings_to_json(settings).dump());
     place_.write("runs/first/summary.json",
                  R"({"complete": true, "steps": 188, "seconds": 84.0, "test_accuracy": 0.9, "quantization": "W8A8"})");
   };
-  finish();
-  EXPECT_NE(plan().find("\nIt takes about 7 minutes, as runs/first tells; "), std::string::npos)
-      << plan({"--overwrite"});
-  config["batch_size"] = 64;
-  finish();
-  const std::string other = plan({"--overwrite"});
-  expect_text(other, {"\nHow long it takes is told beside its first steps; "});
+  const training::TrainSettings defaults;
+  finish(defaults.batch_size);
+  expect_text(cli::plan_of_defaults(defaults, "runs/a"), {"\nIt takes about 7 minutes, as runs/first tells; "});
+  finish(64);
+  expect_text(cli::plan_of_defaults(defaults, "runs/a"), {"\nHow long it takes is told beside its first steps; "});
 }
 
 TEST_F(TrainAloneTest, RunsWithSettingsBeginAsBefore) {

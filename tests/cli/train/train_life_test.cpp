@@ -68,9 +68,7 @@ TEST_F(TrainLifeTest, AfterASignalTheRunIsSavedAndTheProcessEndsByThatSignal) {
 
     const std::string end = std::to_string(stopped + 3);
     expect_success(resume(run, {"--stop-at", end}));
-    Arguments stopping = kEndless;
-    stopping.insert(stopping.end(), {"--stop-at", end});
-    expect_success(train(run + "-whole", stopping));
+    expect_success(train(run + "-whole", kEndless + Arguments{"--stop-at", end}));
     EXPECT_EQ(checkpoint_bytes(run), checkpoint_bytes(run + "-whole"));
   }
 }
@@ -263,32 +261,6 @@ TEST_F(TrainLifeTest, WhenCheckpointsAreTakenChangesNothing) {
   }
 }
 
-TEST_F(TrainLifeTest, ALostEpochLineAndALostSummaryAreMadeGood) {
-  expect_success(train("whole"));
-  const RunFiles wanted = files_of(path("whole"));
-  // Dead after the checkpoint of step 8, the end of the first epoch.
-  expect_success(train("epoch", "--stop-at 8"));
-  std::string kept;
-  for (const Json& line : lines_of(path("epoch/metrics.jsonl")))
-    if (line.contains("loss")) kept += line.dump() + "\n";
-  place_.write("epoch/metrics.jsonl", kept);
-  expect_success(resume("epoch"));
-  EXPECT_TRUE(files_of(path("epoch")) == wanted);
-  // Dead after the last checkpoint; and after that, after the accuracy's line.
-  for (const bool line_is_there : {false, true}) {
-    const std::string run = line_is_there ? "lined" : "bare";
-    fs::copy(path("whole"), path(run));
-    fs::remove(path(run + "/summary.json"));
-    std::vector<Json> lines = lines_of(path("whole/metrics.jsonl"));
-    if (!line_is_there) lines.pop_back();
-    kept.clear();
-    for (const Json& line : lines) kept += line.dump() + "\n";
-    place_.write(run + "/metrics.jsonl", kept);
-    expect_text(expect_success(resume(run)).out, {"done in "});
-    EXPECT_TRUE(files_of(path(run)) == wanted);
-  }
-}
-
 TEST_F(TrainLifeTest, AFinishedRunCanBeMadeLonger) {
   const Arguments constant = "--schedule constant";
   expect_success(train("run", constant));
@@ -342,15 +314,6 @@ TEST_F(TrainLifeTest, HowOftenToLogAndSaveIsKept) {
   expect_success(resume("run", "--log-every 2 --save-every 7s"));
   EXPECT_EQ(json_of(path("run/config.json"))["log_every"], 2);
   EXPECT_EQ(json_of(path("run/config.json"))["save_every"], "7s");
-}
-
-TEST_F(TrainLifeTest, ADelayThatIsNeverReachedIsAWarning) {
-  const Outcome outcome = train("run", "--quant-delay 13");
-  EXPECT_EQ(outcome.status, 0);
-  expect_text(outcome.err,
-              {"warning: quantization was to begin at step 13 (--quant-delay), the run ended at step 12: "});
-  expect_success(train("reached", "--quant-delay 12"));
-  expect_success(train("stopped", "--quant-delay 12 --stop-at 5"));
 }
 
 TEST_F(TrainLifeTest, EachOptimizerHasItsOwnRate) {

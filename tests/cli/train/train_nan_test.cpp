@@ -7,20 +7,20 @@
 #include <utility>
 #include <vector>
 
-#include "tests/cli/program.h"
+#include "core/files/safetensors.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 
 namespace miniqat::testing::train_nan_test {
 namespace {
 
-class TrainNanTest : public TinyTaskTest {
- protected:
-};
+using TrainNanTest = TinyTaskTest;
 
 TEST_F(TrainNanTest, SaysHowToGoOnAndTheRunCanBeOverwritten) {
   expect_error(train("run", "--learning-rate 1e30 --schedule constant"), 1,
                {"step 2", "the checkpoint of step 0 stays in run", "--overwrite", "lower --learning-rate"});
+  EXPECT_EQ(step_of(path("run")), 0);
+  EXPECT_NO_THROW(require_finite(read_safetensors(path("run/checkpoint.safetensors")).tensors, "the checkpoint"));
   expect_error(train("run"), 1, {"run holds a run already", "--overwrite"});
   expect_success(train("run", "--overwrite"));
   expect_success(train("whole"));

@@ -131,9 +131,7 @@ TEST_F(TrainValidationTest, ARunFromAnotherInheritsItsPart) {
 TEST_F(TrainValidationTest, ARunOfBeforeKeepsItsPart) {
   const Arguments held = "--validation 8 --validation-method stride";
   expect_success(train("whole", held));
-  Arguments half = held;
-  half.insert(half.end(), {"--stop-at", "5"});
-  expect_success(train("run", half));
+  expect_success(train("run", held + "--stop-at 5"));
   Json config = json_of(path("run/config.json"));
   EXPECT_EQ(config["validation_method"], "stride");
   config.erase("validation_method");

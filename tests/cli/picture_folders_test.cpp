@@ -1,26 +1,27 @@
-// Folders of pictures with files that cannot be read, through the program: what it says, skips and keeps a list of.
+// Folders of pictures through the program: files that cannot be read (what it says, skips and keeps a list of), and
+// pictures of another size than the model's, which are refused by their headers: a small .gz can hold gigabytes.
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
-#include "tests/datasets/dataset_files.h"
+#include "tests/cli/tiny_task.h"
+#include "tests/datasets/gzip_bytes.h"
+#include "tests/datasets/picture_files.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat::cli::broken_files_test {
+namespace miniqat::testing::picture_folders_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Arguments;
-using testing::expect_error;
-using testing::expect_text;
-using testing::Outcome;
 
-class BrokenFilesTest : public testing::ProgramTest {
+class BrokenFilesTest : public ProgramTest {
  protected:
   BrokenFilesTest() { setenv("MINIQAT_CACHE_DIR", (path("cache")).c_str(), 1); }
   ~BrokenFilesTest() override { unsetenv("MINIQAT_CACHE_DIR"); }
@@ -28,19 +29,18 @@ class BrokenFilesTest : public testing::ProgramTest {
   /// Two classes of twelve pictures in `folder`.
   void put_pictures(const std::string& folder) const {
     for (int i = 0; i < 24; ++i)
-      put(concat(folder, i % 2 == 0 ? "/cat/" : "/dog/", 10 + i, ".png"),
-          testing::png_bytes(testing::make_picture(12, 12, 1, i)));
+      put(concat(folder, i % 2 == 0 ? "/cat/" : "/dog/", 10 + i, ".png"), png_bytes(make_picture(12, 12, 1, i)));
   }
   void put(const std::string& name, const std::string& bytes) const {
     fs::create_directories((path(name)).parent_path());
     place_.write(name, bytes);
   }
-  Outcome run(const Arguments& line) const { return testing::miniqat(line, place_.path()); }
+  Outcome run(const Arguments& line) const { return miniqat(line, place_.path()); }
   Outcome train(const std::string& out, const Arguments& more = {}) const {
     return run("train --model lenet --width 0.25 --float --dataset pets --steps 2 --batch-size 4 --threads 1" +
                Arguments{"--out", out} + more);
   }
-  nlohmann::json json(const std::string& name) const { return nlohmann::json::parse(testing::bytes_of(path(name))); }
+  nlohmann::json json(const std::string& name) const { return nlohmann::json::parse(bytes_of(path(name))); }
 };
 
 void expect_success_with_notes(const Outcome& outcome) { EXPECT_EQ(outcome.status, 0) << outcome.err; }
@@ -99,7 +99,7 @@ TEST_F(BrokenFilesTest, SkippedFilesAreListedInTheRunAndInTheReport) {
   expect_success_with_notes(run("quantize --run run --steps 1 --batches 1 --validation 4 --out q"));
   EXPECT_EQ(json("q/skipped_files.json"), list);
   expect_success_with_notes(run("report run --out r.html"));
-  const std::string page = testing::bytes_of(path("r.html"));
+  const std::string page = bytes_of(path("r.html"));
   expect_text(page, {"\"skipped_files\":[{\"file\":\"cat/10.png\""});
 
   // A new run in its place has no list of files that it did not skip.
@@ -117,8 +117,7 @@ TEST_F(BrokenFilesTest, AResumedRunSkipsTheSameFiles) {
   const nlohmann::json list = json("halves/skipped_files.json");
   expect_success_with_notes(run("train --resume --out halves"));
   EXPECT_EQ(json("halves/skipped_files.json"), list);
-  EXPECT_TRUE(testing::bytes_of(path("run/checkpoint.safetensors")) ==
-              testing::bytes_of(path("halves/checkpoint.safetensors")));
+  EXPECT_TRUE(bytes_of(path("run/checkpoint.safetensors")) == bytes_of(path("halves/checkpoint.safetensors")));
   // Another file that breaks leaves another run.
   put("pets/cat/12.png", "");
   expect_error(run("train --resume --steps 3 --out halves"), 1, {"has changed since the run began"});
@@ -140,5 +139,54 @@ TEST_F(BrokenFilesTest, OtherDataAreSkippedWhereACommandIsAskedTo) {
   EXPECT_EQ(json("c/config.json")["skip_broken"], true);
 }
 
+class PictureSizeTest : public TinyTaskTest {
+ protected:
+  /// Ten pictures of 8192x8192 in each split, as the headers say. They are cut off: whoever expands them says so.
+  PictureSizeTest() {
+    for (const std::string split : {"large/train", "large/t10k"}) {
+      std::string pictures;
+      for (const std::uint32_t word : {2051, 10, 8192, 8192})
+        for (int shift = 24; shift >= 0; shift -= 8) pictures += static_cast<char>(word >> shift);
+      const std::string bytes = gzip_bytes(pictures + std::string(100'000, '\0'), 9);
+      place_.write(split + "-images-idx3-ubyte.gz", bytes.substr(0, bytes.size() - 20));
+      place_.write(split + "-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x0a", 8) + std::string(10, '\1'));
+    }
+  }
+
+  void expect_refusal(const Outcome& outcome, const std::string& source) const {
+    expect_error(outcome, 1, {source, "the input is [", "8,8,1]", "the pictures of mnist are [8192,8192,1]"});
+  }
+};
+
+const Arguments kLarge = "--dataset mnist --data-dir large";
+
+TEST_F(PictureSizeTest, PicturesThatDoNotFitAreNotExpanded) {
+  expect_refusal(train("run", kLarge), "tiny.json");
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+  expect_success(train("run"));
+  expect_success(train("float", "--float"));
+  expect_success(program("export --run run --format miniqat --out net.miniqat"));
+  expect_refusal(program(Arguments("eval --run run") + kLarge), "run/eval_graph.json");
+  expect_refusal(program(Arguments("eval --run run --integer") + kLarge), "run/eval_graph.json");
+  expect_refusal(program(Arguments("eval --model net.miniqat") + kLarge), "net.miniqat");
+  expect_refusal(program(Arguments("verify --run run") + kLarge), "run/eval_graph.json");
+  expect_refusal(program(Arguments("calibrate --run float --out ptq") + kLarge), "float/eval_graph.json");
+}
+
+TEST_F(PictureSizeTest, OwnPicturesFitWithTheFlagsOfTheError) {
+  const datasets::Picture picture = make_picture(9, 9, 3, 1);
+  for (const std::string part : {"train", "test"})
+    for (const std::string kind : {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})
+      place_.write("own/" + part + "/" + kind + "/a.png", png_bytes(picture));
+  const auto own = [&](const Arguments& more) {
+    return program(Arguments("train --model tiny.json --dataset ./own --steps 1 --out run") + more);
+  };
+  const std::string are = "own are [9,9,3]; ";
+  expect_error(own({}), 1, {are + "--image-size 8x8 and --colour grey make them fit"});
+  expect_error(own({"--colour", "grey"}), 1, {"own are [9,9,1]; --image-size 8x8 makes them fit"});
+  expect_error(own({"--image-size", "8"}), 1, {"own are [8,8,3]; --colour grey makes them fit"});
+  EXPECT_EQ(own({"--image-size", "8x8", "--colour", "grey"}).status, 0);
+}
+
 }  // namespace
-}  // namespace miniqat::cli::broken_files_test
+}  // namespace miniqat::testing::picture_folders_test

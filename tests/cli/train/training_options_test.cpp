@@ -1,17 +1,59 @@
-// --sums-bits as a user gives it: to `train`, to `calibrate`, to `quantize`, to `rewrite`, and what a run makes of it.
+// Options of the rewrite from the flags to the integers and the exports: --full-range-weights, --sums-bits,
+// --dampening.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+
+#include "core/files/safetensors.h"
 #include "core/graph/graph_json.h"
 #include "core/text/json.h"
+#include "integer/format/model_file.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
 #include "tests/cli/program.h"
+#include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing::sums_bits_test {
+namespace miniqat::testing::training_options_test {
 namespace {
+
+class FullRangeTest : public TinyTaskTest {
+ protected:
+  Outcome export_as(const std::string& run, const std::string& format, const Arguments& more = {}) const {
+    return program(Arguments{"export", "--run", run, "--format", format, "--out", run + "." + format} + more);
+  }
+  /// Weights that are the lowest integer of all.
+  std::int64_t lowest_weights(const std::string& run) const {
+    std::int64_t count = 0;
+    for (const integer::Operation& operation : integer::read_model(path(run + ".miniqat")).operations)
+      if (const auto* layer = std::get_if<integer::Layer>(&operation.action))
+        count += std::ranges::count(layer->weights, 0);
+    return count;
+  }
+};
+
+TEST_F(FullRangeTest, AllIntegersGoIntoEveryExport) {
+  for (const std::string channels : {"--per-channel", "--per-channel=false"}) {
+    const std::string& run = channels;
+    expect_success(train(run, {"--weight-bits", "2", "--ranges", "auto", "--full-range-weights", channels}));
+    expect_text(expect_integers(run), {"reference loops: equal"});
+    EXPECT_GT(lowest_weights(run), 0);
+  }
+  expect_success(train("narrow", "--weight-bits 2 --ranges auto"));
+  expect_success(export_as("narrow", "miniqat"));
+  EXPECT_EQ(lowest_weights("narrow"), 0);
+}
+
+TEST_F(FullRangeTest, WhatTensorFlowLiteCannotHoldIsToldFromWhatItCan) {
+  const Arguments full = "--per-channel --symmetric-weights --full-range-weights";
+  expect_success(train("bytes", full));
+  expect_error(export_as("bytes", "tflite"), 1,
+               {"has a weight of -128", "with --symmetric-weights and without --full-range-weights, or export as"});
+  expect_success(export_as("bytes", "onnx"));
+}
 
 using Json = nlohmann::json;
 
@@ -41,9 +83,6 @@ class SumsBitsTest : public TinyTaskTest {
                             layers::variable(graph, scope + "/biases", {4}));
   }
 
-  Outcome train_residual(const std::string& out, const Arguments& more = {}) const {
-    return train(out, "--model residual.json" + kWidths + more);
-  }
   void expect_both(const std::string& graph) const {
     const Graph found = read_graph(path(graph));
     const auto bits = [&](const std::string& name) { return found.at(name).as<quantize::FakeQuant>()->bits; };
@@ -56,30 +95,22 @@ class SumsBitsTest : public TinyTaskTest {
 
 TEST_F(SumsBitsTest, ARunKeepsIt) {
   for (const std::string ranges : {"observed", "learned"}) {
-    const std::string &run = ranges, cut = ranges + "-cut";
-    expect_success(train_residual(run, {"--ranges", ranges}));
+    const std::string& run = ranges;
+    expect_resumes(run, "--model residual.json" + kWidths + Arguments{"--ranges", ranges});
     EXPECT_EQ(Json::parse(bytes_of(path(run) / "config.json"))["sums_bits"], 8);
     expect_both(run + "/eval_graph.json");
-    expect_success(train_residual(cut, {"--ranges", ranges, "--stop-at", "5"}));
-    expect_success(resume(cut));
-    EXPECT_EQ(checkpoint_bytes(cut), checkpoint_bytes(run));
     expect_text(program({"inspect", run}).out, {"one/edge_quant"});
-    const Json verified = Json::parse(program({"verify", "--run", run, "--json", "--no-runtimes"}).out);
-    EXPECT_TRUE(verified["quantization"].get<std::string>().starts_with("W4A4-8 mixed")) << verified;
-    expect_success(program({"export", "--run", run, "--format", "onnx", "--out", "model.onnx"}));
+    expect_text(expect_integers(run, "onnx"), {"W4A4-8 mixed"});
     expect_error(program({"export", "--run", run, "--format", "tflite", "--out", "model.tflite"}), 1, {"4 bits"});
   }
 }
 
 TEST_F(SumsBitsTest, CalibrationSetsBothRanges) {
   expect_success(train("float", "--model residual.json --float"));
-  for (const std::string method : {"minmax", "moving-average", "percentile", "mse"}) {
-    const Outcome outcome = expect_success(program(
-        Arguments{"calibrate", "--run", "float", "--method", method, "--batches", "2", "--verbose", "--out", method} +
-        kWidths));
-    expect_both(method + "/eval_graph.json");
-    expect_text(outcome.out, {"one/act_quant", "one/edge_quant"});
-  }
+  const Outcome outcome =
+      expect_success(program("calibrate --run float --batches 2 --verbose --out calibrated" + kWidths));
+  expect_both("calibrated/eval_graph.json");
+  expect_text(outcome.out, {"one/act_quant", "one/edge_quant"});
 }
 
 TEST_F(SumsBitsTest, QuantizeKeepsThemWideUnlessToldOtherwise) {
@@ -117,5 +148,46 @@ TEST_F(SumsBitsTest, WidthsThatCannotBeAreRefused) {
                {"--sums-bits 7: once.json was rewritten before: in/act_quant has 8 bits, not 7"});
 }
 
+class DampeningTest : public TinyTaskTest {
+ protected:
+  static Arguments dampened(const std::string& dampening, const Arguments& more) {
+    return "--model norm.json --weight-bits 3 --ranges learned" + Arguments{"--dampening", dampening} + more;
+  }
+  Outcome train_dampened(const std::string& out, const std::string& dampening, const Arguments& more = {}) const {
+    return train(out, dampened(dampening, more));
+  }
+  NamedTensors tensors(const std::string& run) const {
+    return read_safetensors(path(run) / "checkpoint.safetensors").tensors;
+  }
+};
+
+TEST_F(DampeningTest, ResumesAsNeverStopped) {
+  for (const std::string fold : {"tf", "single"}) {
+    expect_resumes(fold, dampened("0.5", {"--bn-fold", fold}));
+    expect_integers(fold, "json");
+  }
+  EXPECT_EQ(*tensors("tf").at("conv1/weights_quant/num_dampened").data<float>(), 12);
+  expect_text(bytes_of(path("tf/train_graph.json")), {"\"dampening\": 0.5, \"dampening_steps\": 12"});
+  expect_success(train_dampened("without", "0", {"--bn-fold", "tf"}));
+  EXPECT_NE(checkpoint_bytes("without"), checkpoint_bytes("tf"));
+  EXPECT_FALSE(tensors("without").contains("conv1/weights_quant/num_dampened"));
+}
+
+// The pull grows over the steps of the run. A longer run was refused: its graph has another number of them.
+TEST_F(DampeningTest, GoesOnLonger) {
+  const auto graph = [this](const char* file) { return bytes_of(path("run") / file); };
+  expect_success(train_dampened("whole", "0.5", {"--steps", "20"}));
+  expect_success(train_dampened("run", "0.5"));
+  const std::string shorter = graph("train_graph.json");
+  expect_success(resume("run", "--steps 20 --stop-at 16"));
+  for (const char* file : {"train_graph.json", "eval_graph.json"})
+    EXPECT_EQ(graph(file), bytes_of(path("whole") / file));
+  // As if it had died before it wrote the graphs.
+  std::ofstream(path("run/train_graph.json"), std::ios::binary) << shorter;
+  expect_success(resume("run"));
+  EXPECT_EQ(graph("train_graph.json"), bytes_of(path("whole/train_graph.json")));
+  EXPECT_EQ(*tensors("run").at("conv1/weights_quant/num_dampened").data<float>(), 20);
+}
+
 }  // namespace
-}  // namespace miniqat::testing::sums_bits_test
+}  // namespace miniqat::testing::training_options_test
