@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstdlib>
 
-#include "cli/interrupt.h"
-#include "cli/print_error.h"
+#include "cli/notes.h"
+#include "cli/process.h"
 #include "core/platform/system.h"
 #include "core/text/error.h"
 #include "core/text/json.h"

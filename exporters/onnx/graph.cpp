@@ -10,7 +10,7 @@
 #include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "exporters/onnx/onnx.h"
-#include "integer/packing.h"
+#include "integer/model.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/text/error.h"
-#include "integer/packing.h"
+#include "integer/model.h"
 
 namespace miniqat::exporters {
 

@@ -10,7 +10,7 @@
 
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing::decoding_test {

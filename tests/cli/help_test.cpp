@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/suggestions.h"
-#include "core/text/concat.h"
+#include "cli/advice.h"
+#include "core/text/error.h"
 #include "core/text/utf8.h"
 #include "tests/cli/program.h"
 #include "tests/temp_dir.h"

@@ -14,7 +14,7 @@
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
-#include "core/text/concat.h"
+#include "core/text/error.h"
 #include "datasets/dataset.h"
 #include "importers/onnx/import.h"
 #include "layers/layers.h"

@@ -12,8 +12,7 @@
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
-#include "tests/datasets/gzip_bytes.h"
-#include "tests/datasets/picture_files.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing::picture_folders_test {

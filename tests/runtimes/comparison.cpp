@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/tensors/argmax.h"
+#include "core/tensors/tensor.h"
 #include "core/text/error.h"
 #include "formats/onnx/onnx.pb.h"
 #include "integer/reference/engine.h"

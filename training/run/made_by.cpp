@@ -8,7 +8,7 @@
 
 #include "core/files/files.h"
 #include "core/kernels/instruction_set.h"
-#include "core/platform/cpu_name.h"
+#include "core/platform/system.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"

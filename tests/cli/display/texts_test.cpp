@@ -4,10 +4,8 @@
 
 #include <vector>
 
-#include "cli/display/step_lines.h"
-#include "cli/display/text_table.h"
-#include "cli/display/train_progress.h"
-#include "cli/display/wrapped_text.h"
+#include "cli/display/run_display.h"
+#include "cli/display/terminal.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::cli::texts_test {

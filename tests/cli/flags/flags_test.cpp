@@ -4,9 +4,9 @@
 
 #include <map>
 
-#include "cli/flags/parse_error.h"
+#include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
-#include "cli/with_flags.h"
+#include "cli/notes.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "cli/train_plan.h"
+#include "cli/advice.h"
 #include "core/text/json.h"
 #include "tests/cli/tiny_task.h"
 #include "training/settings/settings.h"
