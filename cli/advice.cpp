@@ -90,7 +90,7 @@ constexpr Synonyms kFlags[] = {
     {"--plot", "figure plot-out"},
 };
 
-constexpr Synonyms kCommands[] = {
+constexpr Synonyms kCommandSynonyms[] = {
     {"train", "fit qat finetune fine-tune learn run-training"},
     {"eval", "evaluate test validate val accuracy score"},
     {"predict", "infer inference classify"},
@@ -275,7 +275,7 @@ std::optional<Estimate> known_length(const TrainSettings& settings) {
 std::string suggestion_for(const std::string& word, const std::vector<std::string>& known) {
   const bool is_flag = word.starts_with('-'), is_command = has(known, "train");
   if (is_flag || is_command) {
-    const std::string ours = is_command ? ours_for(word, kCommands, known) : ours_for(word, kFlags, known);
+    const std::string ours = is_command ? ours_for(word, kCommandSynonyms, known) : ours_for(word, kFlags, known);
     if (!ours.empty()) return asked(ours);
     const std::string near = did_you_mean(word.substr(0, word.find('=')), known);
     if (!near.empty() || is_flag) return near;
