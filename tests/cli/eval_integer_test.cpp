@@ -80,7 +80,7 @@ TEST_F(EvalIntegerTest, TheFirstPicturesOnly) {
 TEST_F(EvalIntegerTest, RunsThatDoNotFitAreRefused) {
   train("run", {});
   write_tiny_digits(place_, "large", 8, 8, 9);
-  expect_error(evaluate("run", "--integer --data-dir large"), 1, {"[8,8,1]", "[9,9,1]"});
+  expect_error(evaluate("run", "--integer --data-dir large"), 1, {"8,8,1]", "[9,9,1]"});
   train("wide", "--activation-bits 12");
   expect_error(evaluate("wide", {"--integer"}), 1,
                {"wide/eval_graph.json", "12 bits", "2 to 8", "--activation-bits of at most 8"});
