@@ -16,6 +16,10 @@ const std::string kTwoBlocks =
     "images | conv_relu in | conv_relu one/a | conv_bias one/b | Add one/Add in/Relu | Relu one/Relu |"
     "conv_relu two/a | conv_bias two/b | Add two/Add one/Relu | Relu two/Relu | conv_bias out | output";
 
+/// Adds of parameters, which are no sums.
+const std::string kParameters =
+    "images | conv_relu a | Add parameter [1,4,4,2]v | conv_relu b | Add vector [2]w | conv_bias c | output";
+
 RewriteOptions sums(int bits, const std::vector<LayerBits>& layer_bits = {}) {
   return {.weight_bits = 4, .activation_bits = 4, .sums_bits = bits, .layer_bits = layer_bits};
 }
@@ -83,7 +87,7 @@ const std::vector<RewriteCase> kRows = {
       "Relu/activation_Relu_quant > Relu/edge_quant > out/Conv2D: 4 from=0", "moved > Relu/edge_quant_1 > deep/Conv2D",
       "next/activation_Add_quant: 4"}},
     {"WhatIsNoneStaysAsItIs",
-     "images | conv_relu a | Add parameter [1,4,4,2]v | conv_relu b | Add vector [2]w | conv_bias c | output",
+     kParameters,
      kSums,
      {"a/weights_quant", "a/act_quant: 4", "post_activation_bypass_quant: 4", "b/weights_quant", "b/act_quant: 4",
       "post_activation_bypass_quant_1: 4", "c/weights_quant", "c/act_quant: 4"},
@@ -172,6 +176,11 @@ const std::vector<SecondRewrite> kSecond = {
 };
 
 TEST(ResidualSums, OtherBitsTheSecondTimeAreConflicts) { for_rows(kSecond, testing::expect_conflicts); }
+
+TEST(ResidualSums, AreNoAddsOfParameters) {
+  EXPECT_TRUE(ResidualSums(ToyGraph(kParameters).graph).empty());
+  EXPECT_FALSE(ResidualSums(ToyGraph(kTwoBlocks).graph).empty());
+}
 
 TEST(ResidualSums, ALayerThatComesLaterReadsTheQuantizerThatIsThere) {
   ToyGraph toy(kTwoBlocks);
