@@ -177,7 +177,9 @@ const std::vector<SecondRewrite> kSecond = {
 
 TEST(ResidualSums, OtherBitsTheSecondTimeAreConflicts) { for_rows(kSecond, testing::expect_conflicts); }
 
-TEST(ResidualSums, AreNoAddsOfParameters) {
+TEST(ResidualSums, AddTensorsOfOneShapeThatAreNoParameters) {
+  const ToyGraph stretched("images | conv_relu a | AvgPool half | AvgPool pixel; a/Relu | Add Add pixel | conv b");
+  EXPECT_TRUE(ResidualSums(stretched.graph).empty());
   EXPECT_TRUE(ResidualSums(ToyGraph(kParameters).graph).empty());
   EXPECT_FALSE(ResidualSums(ToyGraph(kTwoBlocks).graph).empty());
 }
