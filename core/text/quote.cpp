@@ -91,9 +91,8 @@ namespace {
 /// Means nothing to any shell, wherever it stands; but zsh takes =ls for the path of ls.
 bool is_plain_word(std::string_view word) {
   return !word.empty() && word.front() != '=' &&
-         word.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-             "0123456789_@%+=:,./-") == std::string_view::npos;
+         word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-") ==
+             std::string_view::npos;
 }
 
 /// Between single quotes nothing has a meaning but the quote, and in fish the backslash: both stand outside of them.

@@ -152,9 +152,7 @@ TfliteIntegers tflite_integers(const Model& model, const TfliteOptions& options)
   if (options.int4) {
     if (!any_layer([](const Layer& layer) { return layer.weight_bits <= kInt4Bits; }))
       fail(
-          "tflite: no layer has weights of at most 4 bits, which --int4 stores as INT4: leave it out, or train or "
-          "calibrate "
-          "with --weight-bits 4 --activation-bits 8 --symmetric-weights");
+          "tflite: no layer has weights of at most 4 bits, which --int4 stores as INT4: leave it out, or train or calibrate with --weight-bits 4 --activation-bits 8 --symmetric-weights");
     return TfliteIntegers::kInt4;
   }
   if (any_layer([](const Layer& layer) { return layer.per_channel(); })) return TfliteIntegers::kInt8ForChannels;

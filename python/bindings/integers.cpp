@@ -30,7 +30,6 @@ inline constexpr bool kIsBound<EngineHandle> = true;
 
 namespace {
 
-using integer::Grid;
 using integer::Model;
 
 /// `write` of the model without the interpreter's lock, as bytes.
@@ -41,12 +40,12 @@ py::bytes bytes_of(const ModelHandle& self, const Write& write) {
 }
 
 /// The grid of the pictures' bytes: the input's if none is given.
-std::optional<Grid> grid_of(const std::optional<std::pair<float, std::int32_t>>& bytes) {
+std::optional<integer::Grid> grid_of(const std::optional<std::pair<float, std::int32_t>>& bytes) {
   if (!bytes) return {};
   if (!std::isfinite(bytes->first) || bytes->first <= 0 || bytes->second < 0 || bytes->second > 255)
     throw py::value_error(concat("picture_grid is (scale, zero point): a positive number and a byte, not (",
                                  bytes->first, ", ", bytes->second, ")"));
-  return Grid{.scale = bytes->first, .zero_point = bytes->second, .bits = 8};
+  return integer::Grid{.scale = bytes->first, .zero_point = bytes->second, .bits = 8};
 }
 
 py::tuple to_c(const ModelHandle& self, const std::string& prefix, const ArrayLike& images,
@@ -54,7 +53,7 @@ py::tuple to_c(const ModelHandle& self, const std::string& prefix, const ArrayLi
                const std::string& accuracy) {
   const Borrowed vectors = borrow(images, DType::kUInt8, "images");
   const std::shared_ptr<const Model> model = self.model;
-  const std::optional<Grid> grid = grid_of(picture_grid);
+  const std::optional<integer::Grid> grid = grid_of(picture_grid);
   const exporters::CSource code = unlocked([&] {
     return exporters::c_source(*model, prefix, header_name.empty() ? prefix + ".h" : header_name, vectors.tensor, grid,
                                accuracy);
@@ -66,7 +65,7 @@ py::bytes to_html(const ModelHandle& self, const std::string& title, const Array
                   const std::vector<std::string>& picture_names, const std::string& label) {
   const Borrowed shown = pictures.is_none() ? Borrowed{} : borrow(pictures, DType::kUInt8, "pictures");
   return bytes_of(self, [&](const Model& model) {
-    const Grid grid = model.tensor(model.input).grid;
+    const integer::Grid grid = model.tensor(model.input).grid;
     return exporters::html({.title = title,
                             .models = {{.model = model, .label = label, .bytes = grid}},
                             .pictures = shown.tensor,
@@ -134,7 +133,7 @@ void bind_exports(py::class_<ModelHandle>& model) {
       .def(
           "to_json",
           [](const ModelHandle& self, const std::optional<std::pair<float, std::int32_t>>& picture_grid) {
-            const std::optional<Grid> grid = grid_of(picture_grid);
+            const std::optional<integer::Grid> grid = grid_of(picture_grid);
             return bytes_of(self, [&](const Model& model) { return exporters::json(model, grid); });
           },
           py::arg("picture_grid") = py::none(),

@@ -76,10 +76,10 @@ bool spans_its_tensor(const Node& quantizer, const NamedTensors& variables, cons
 
 [[noreturn]] void refuse(const Node& quantizer, const NamedTensors& variables) {
   const auto end = [&](int i) { return *variables.at(quantizer.input(i).node->name()).data<float>(); };
-  fail(describe(quantizer), " (", traits_of(quantizer.as<FakeQuant>()->range).text,
-       ") has never seen a number: its range is still the one it was made with, [", end(1), ", ", end(2),
-       "]; calibrate the network (Calibrator, miniqat.calibrate() or `miniqat calibrate`), or train it, before it is "
-       "converted");
+  fail(
+      describe(quantizer), " (", traits_of(quantizer.as<FakeQuant>()->range).text,
+      ") has never seen a number: its range is still the one it was made with, [", end(1), ", ", end(2),
+      "]; calibrate the network (Calibrator, miniqat.calibrate() or `miniqat calibrate`), or train it, before it is converted");
 }
 
 /// Throws Error naming the first quantizer behind `output`, in topological order, whose range never saw a number: it is

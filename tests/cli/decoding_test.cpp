@@ -32,7 +32,7 @@ TEST(DecodingMemoryTest, StaysBelowAGigabyteHoweverManyThreads) {
     for (int i = 0; i < kNames / 2; ++i)
       fs::create_hard_link(place.path() / "picture", place.path() / "pictures" / kind / (std::to_string(i) + ".png"));
   }
-  const Variable cache("MINIQAT_CACHE_DIR", (place.path() / "cache").c_str());
+  const EnvironmentVariable cache("MINIQAT_CACHE_DIR", (place.path() / "cache").c_str());
   // (A note says that the pictures have few levels.)
   const Outcome outcome = started(
       "train --float --model lenet5 --dataset pictures/ --image-size 28 --colour rgb --steps 1 --batch-size 4 "

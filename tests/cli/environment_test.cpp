@@ -52,7 +52,7 @@ TEST_F(EnvironmentTest, MoreThreadsThanCoresComputeTheSameLosses) {
 
 TEST_F(EnvironmentTest, ThreadCountsOfOpenMpAreTaken) {
   for (const char* value : {"1", " 1 ", "1,2"}) {
-    const Variable variable("OMP_NUM_THREADS", value);
+    const EnvironmentVariable variable("OMP_NUM_THREADS", value);
     const std::string run = std::string("run") + value;
     expect_success(train(run));
     EXPECT_EQ(threads_of(run), 1) << "OMP_NUM_THREADS=" << value;
@@ -64,7 +64,7 @@ TEST_F(EnvironmentTest, ThreadCountsOfOpenMpAreTaken) {
 TEST_F(EnvironmentTest, ThreadCountsThatAreNoneCountAsLeftOut) {
   expect_success(train("plain"));
   for (const char* value : {"abc", "-3", "0", "99999999999", "", "1x", "1.5"}) {
-    const Variable variable("OMP_NUM_THREADS", value);
+    const EnvironmentVariable variable("OMP_NUM_THREADS", value);
     const std::string run = std::string("run") + value;
     const Outcome outcome = train(run);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -77,12 +77,12 @@ TEST_F(EnvironmentTest, ThreadCountsThatAreNoneCountAsLeftOut) {
 TEST_F(EnvironmentTest, RegressionFewerThreadsThanPromisedHungForEver) {
   expect_success(train("plain", "--threads 2"));
   {
-    const Variable variable("OMP_DYNAMIC", "true");
+    const EnvironmentVariable variable("OMP_DYNAMIC", "true");
     expect_success(train("dynamic", "--threads 2"));
     EXPECT_EQ(checkpoint("dynamic"), checkpoint("plain"));
     expect_success(train("many", "--threads 5"));
   }
-  const Variable variable("OMP_THREAD_LIMIT", "1");
+  const EnvironmentVariable variable("OMP_THREAD_LIMIT", "1");
   expect_error(train("limited", "--threads 2"), 1, {"OMP_THREAD_LIMIT (1)", "2 threads"});
   expect_success(train("default"));
   EXPECT_EQ(threads_of("default"), 1);
@@ -92,7 +92,7 @@ TEST_F(EnvironmentTest, EveryInstructionSetTrains) {
   expect_success(train("plain", "--threads 1"));
   const double loss = Json::parse(bytes_of(path("plain/summary.json")))["train_loss"];
   for (const char* set : {"baseline", "avx2", "avx512", ""}) {
-    const Variable variable("MINIQAT_MAX_ISA", set);
+    const EnvironmentVariable variable("MINIQAT_MAX_ISA", set);
     const std::string run = std::string("run-") + set;
     expect_success(train(run, "--threads 1"));
     EXPECT_NEAR(Json::parse(bytes_of(place_.path() / run / "summary.json"))["train_loss"], loss, 0.05 * loss) << set;
@@ -103,7 +103,7 @@ TEST_F(EnvironmentTest, UnknownModesAreRefusedByEveryCommandBeforeItBegins) {
   const std::vector<std::pair<const char*, const char*>> modes = {{"MINIQAT_MAX_ISA", "baseline, avx2 or avx512"},
                                                                   {"MINIQAT_GUARD", "after or before"}};
   for (const auto& [name, known] : modes) {
-    const Variable variable(name, "AVX2");
+    const EnvironmentVariable variable(name, "AVX2");
     const std::vector<std::string> parts = {name, known, "\"AVX2\""};
     expect_error(train("run"), 2, parts);
     EXPECT_FALSE(std::filesystem::exists(path("run")));

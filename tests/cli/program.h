@@ -105,14 +105,14 @@ void expect_text(const std::string& text, const std::vector<std::string>& parts)
 std::string bytes_of(const std::filesystem::path& path);
 
 /// Sets an environment variable for the programs started while it lives.
-class Variable {
+class EnvironmentVariable {
  public:
-  Variable(const char* name, const char* value) : name_(name) {
+  EnvironmentVariable(const char* name, const char* value) : name_(name) {
     if (const char* old = std::getenv(name)) old_ = old;
     setenv(name, value, 1);
   }
-  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
-  Variable(const Variable&) = delete;
+  ~EnvironmentVariable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+  EnvironmentVariable(const EnvironmentVariable&) = delete;
 
  private:
   const char* name_;

@@ -47,9 +47,9 @@ class RunFaultsTest : public TinyTaskTest {
   }
 
   Outcome with_fault(const std::string& out, const std::string& fault, const Arguments& line) const {
-    const Variable library("LD_PRELOAD", MINIQAT_FAULTY_FILES);
-    const Variable place("MINIQAT_FAULT_PLACE", out.c_str());
-    const Variable what("MINIQAT_FAULT", fault.c_str());
+    const EnvironmentVariable library("LD_PRELOAD", MINIQAT_FAULTY_FILES);
+    const EnvironmentVariable place("MINIQAT_FAULT_PLACE", out.c_str());
+    const EnvironmentVariable what("MINIQAT_FAULT", fault.c_str());
     return program(line);
   }
 

@@ -60,7 +60,7 @@ TEST(CoarseUnitsInRuntimes, GiveOurIntegers) {
 
 /// Constants that multiply and add.
 Model line_model(const quantize::RewriteOptions& options) {
-  const testing::TrainedNet net = testing::train_briefly(testing::line_net(), options);
+  const testing::TrainedNet net = testing::train_briefly(testing::scale_shift_net(), options);
   return quantize::convert(net.evaluation, net.variables, {.input = testing::kPictures});
 }
 

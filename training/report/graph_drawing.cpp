@@ -57,7 +57,7 @@ nlohmann::ordered_json draw_graph(const Graph& graph) {
                      {"type", node->type()},
                      {"role", role_of(*node)},
                      {"detail", detail_of(*node)},
-                     {"is_output", quantize::is_graph_output(graph, *node)}});
+                     {"is_output", graph.is_output(*node)}});
     for (const Output& input : node->inputs())
       if (const auto from = numbers.find(input.node); from != numbers.end())
         edges.push_back({from->second, numbers.at(node), bits_of_edge(input, *node)});

@@ -27,8 +27,8 @@ struct ScaleShiftNet : EvalNet {
   }
 };
 
-TEST(ConvertLine, OneNumberForEachChannelIsADepthwiseConvolution) {
-  LineNet net;
+TEST(ConvertScaleShift, OneNumberForEachChannelIsADepthwiseConvolution) {
+  ScaleShiftNet net;
   Output y = layers::mul(net.graph, "Mul", net.by_channel({0.5, -30, 0.01f}), net.x);
   y = layers::sub(net.graph, "Sub", net.number(2), y);
   y = layers::bias_add(net.graph, "BiasAdd", y, net.variable("biases", {3}, {1, -3, 0}));
