@@ -151,8 +151,9 @@ TEST_F(BenchOptionsTest, KernelsOfOneNameStandBesideEachOther) {
   const Outcome outcome =
       bench("--plugin new.so,a.so,b.so --kernel plain_loop,late@b --threads 1 --per-channel --elements 1000 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
   std::set<std::string> by;
-  for (const Json& row : Json::parse(outcome.out)["kernels"])
+  for (const Json& row : result["kernels"])
     if (row["kernel"] == "forward") by.insert(row["by"]);
   EXPECT_EQ(by, (std::set<std::string>{"miniqat", "plain_loop", "plain_loop@new", "late@b"}));
   EXPECT_EQ(outcome.err.find("no row of"), std::string::npos) << "no operation was named: " << outcome.err;
