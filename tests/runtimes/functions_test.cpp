@@ -59,9 +59,9 @@ struct Function {
 };
 
 const std::vector<Function> kInLiteRt = {
+    {"HARD_SWISH", grow_hard_swish, 0.999},
     {"LOGISTIC", [](RandomModel& net, int) { grow_sigmoid(net, kOwn); }},
     {"Sigmoid by GATHER", [](RandomModel& net, int) { grow_sigmoid(net, kOther); }},
-    {"HARD_SWISH", grow_hard_swish, 0.999},
     {"LeakyRelu by GATHER", grow_leaky_relu}};
 
 const std::vector<Function> kInOnnxRuntime = {
