@@ -62,8 +62,8 @@ class RuntimesTest : public TinyTaskTest {
     EXPECT_GT(count, 0);
   }
 
-  const Variable path_{"PATH", concat(path("bin").string(), ":", std::getenv("PATH")).c_str()};
-  const Variable temporary_{"TMPDIR", made("temporary").c_str()};
+  const EnvironmentVariable path_{"PATH", concat(path("bin").string(), ":", std::getenv("PATH")).c_str()};
+  const EnvironmentVariable temporary_{"TMPDIR", made("temporary").c_str()};
 
  private:
   fs::path made(const std::string& name) const {
