@@ -30,7 +30,7 @@ Names names_of_schedules() {
   return {names.begin(), names.end()};
 }
 
-/// Of operations, and of kernels beside ours.
+/// The names of operations, and of kernels beside ours.
 Names names_of_kernels() {
   Names names;
   for (const auto& operation : bench::operations()) names.emplace_back(operation.name);

@@ -17,7 +17,7 @@
 
 namespace miniqat::cli {
 
-/// Of commands that read a graph file.
+/// The help of --image-size, for commands that read a graph file.
 inline constexpr const char* kImageSizeHelp =
     "of an ONNX model that leaves height and width of images open: HxW, or one number for both";
 

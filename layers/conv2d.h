@@ -33,7 +33,7 @@ struct Conv2d {
 
 /// The window that a filter [kh, kw, ...] lays over images [n, h, w, c]. Throws what slide() throws.
 Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes);
-/// That of a Conv2d or DepthwiseConv2d node.
+/// The window of a Conv2d or DepthwiseConv2d node.
 Window2d window_of(const Node& convolution);
 
 Output conv2d(Graph& graph, const std::string& name, Output x, Output filter, const Conv2dAttributes& attributes = {});

@@ -50,7 +50,7 @@ class PartOfWhole {
       r /= axes_[i].part;
       stride *= axes_[i].whole;
     }
-    // Of the first axis r is the number itself.
+    // What is left of r is the number on the first axis.
     return last_ == 0 ? start : start + (axes_[0].start + r * axes_[0].step) * stride;
   }
 

@@ -74,7 +74,7 @@ struct Quantization {
   bool late = false;
   /// A batch norm is folded with a single convolution (BnFold::kSingle); evaluation graphs don't show it.
   bool single = false;
-  /// Of the quantizers that train: the smallest of their delays, 0 where there is none.
+  /// The smallest delay of the quantizers that train, 0 where there is none.
   std::int64_t delay = 0;
 
   bool is_float() const { return quantizers == 0; }

@@ -79,16 +79,10 @@ std::vector<std::string> mentions(const fs::path& page, const std::string& patte
 std::set<std::string> programs() {
   std::set<std::string> found = {"cli/miniqat", "labs/labs_test", "tests/miniqat_differential", "tests/test_others"};
   const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
-  for (const std::string& folders : mentions(tests / "CMakeLists.txt", "MATCHES \"\\^\\(([a-z|]+)\\)/"))
-    for (std::istringstream list(folders); !list.eof();) {
-      std::string folder;
-      std::getline(list, folder, '|');
-      found.insert("tests/test_" + folder);
-    }
-  for (std::string lone : mentions(tests / "CMakeLists.txt", "([a-z_]+/[a-z_]+_test)[ )]")) {
-    std::ranges::replace(lone, '/', '_');
-    found.insert("tests/test_" + lone);
-  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(tests))
+    if (fs::exists(entry.path() / "CMakeLists.txt"))
+      for (const std::string& program : mentions(entry.path() / "CMakeLists.txt", "miniqat_tests\\((\\w+)"))
+        found.insert("tests/" + program);
   for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(MINIQAT_SOURCE_DIR) / "labs"))
     if (entry.is_directory()) found.insert("labs/lab_" + entry.path().filename().string().substr(0, 2));
   for (const std::string folder : {"benchmarks", "examples", "experiments"})

@@ -59,7 +59,7 @@ struct Confusion {
   std::int64_t count = 0;
 };
 
-/// Those that there are, the most frequent first.
+/// All confusions, the most frequent first.
 std::vector<Confusion> confusions(const Answers& answers) {
   std::vector<Confusion> found;
   for (const auto& [pair, count] : answers.counts())

@@ -39,7 +39,7 @@ const std::vector<FlagGroup>& groups_of_training();
 struct FlagChanges {
   /// Without a flag.
   std::set<std::string> omitted = {};
-  /// Those that have one; all of them where this is empty.
+  /// The fields that have one; all of them where this is empty.
   std::set<std::string> only = {};
   /// With another help text.
   std::map<std::string, std::string> help = {};
@@ -133,8 +133,8 @@ class SettingFlags {
 void require_ending(const std::string& flag, const std::filesystem::path& file,
                     const std::vector<std::string>& endings);
 
-/// Of a rewrite's flags, beside the options that they and a config.json gave. `width_flag`: where the narrowest weights
-/// have their bits from.
+/// Refuses symmetry flags of a rewrite that are ignored beside the options that flags and a config.json gave.
+/// `width_flag`: where the narrowest weights have their bits from.
 template <class Flags, class Options>
 void refuse_ignored_symmetry(const Flags& flags, const Options& options,
                              const std::string& width_flag = "--weight-bits") {

@@ -149,7 +149,7 @@ class ProfileStep {
 /// The rates against which a profile is held.
 struct MachineRates {
   int threads = 1;
-  /// Of a large matrix product in float32; a multiply-add is two.
+  /// The speed of a large matrix product in float32; a multiply-add counts as two operations.
   double operations_per_second = 0;
   /// Read and written by a copy in memory.
   double bytes_per_second = 0;

@@ -480,7 +480,7 @@ class Sorting {
   const NamedTensors current_;
   const Session::Restore mode_;
   const std::string& source_;
-  /// Of another shape they start anew.
+  /// Variables that start anew where the checkpoint has them in another shape.
   std::set<std::string> observed_;
   std::vector<std::string> surplus_;
 };

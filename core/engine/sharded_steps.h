@@ -145,7 +145,7 @@ struct TrainingPlan {
   /// Delays::passed.
   std::int64_t delays_passed = 0;
   Plan* plan = nullptr;
-  /// Of steps in slices; `plan` is its first.
+  /// The plans of a step in slices, of which `plan` is the first; null for a step in one piece.
   ShardedPlan* shards = nullptr;
   /// Optimizer::slot_names of the optimizer that the updates are for, and of its multiplicative().
   std::span<const std::string_view> slot_names;

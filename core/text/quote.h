@@ -28,7 +28,7 @@ std::string shell_quoted(std::string_view word);
 
 /// The same of a path. One that begins with `-` is told from a flag: `./-a`.
 std::string shell_path(const std::filesystem::path& path);
-/// That path as a word, for those who quote later.
+/// A path as a word that is not quoted yet, with `./` before a `-`.
 std::string path_word(const std::filesystem::path& path);
 
 }  // namespace miniqat

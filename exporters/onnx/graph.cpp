@@ -66,7 +66,7 @@ std::vector<float> transposed(const Tensor& tensor, const std::vector<std::int64
   return values;
 }
 
-/// Of "conv1/BatchNorm/gamma" the importer makes the last two parts.
+/// A parameter's name in the file: "conv1.gamma" for "conv1/BatchNorm/gamma", whose last two parts the importer makes.
 std::string onnx_name(std::string name) {
   const std::string norm = "/BatchNorm/";
   if (const std::size_t place = name.rfind(norm); place != std::string::npos && place > 0)

@@ -151,7 +151,7 @@ struct OnnxWeights {
   std::vector<std::int64_t> extents = {};
   /// Row-major; two integers of 4 bits a byte, the first in the low half.
   std::string bytes = {};
-  /// Of 8 bits, one for each weight scale.
+  /// The zero points, integers of 8 bits, one for each weight scale.
   std::string zero_points = {};
 
   bool packed() const { return type == pb::UINT4 || type == pb::INT4; }

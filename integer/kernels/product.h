@@ -50,7 +50,7 @@ class PackedWeights {
     const std::int32_t* corrections;
     Requantization::View requantization;
     std::int64_t columns;
-    /// Of four rows, padding included.
+    /// The groups of four rows, padding included.
     std::int64_t groups;
   };
   View view() const;
@@ -58,7 +58,7 @@ class PackedWeights {
   /// The layer's outputs.
   std::int64_t columns() const { return columns_; }
   std::int64_t panels() const { return (columns_ + shape_.columns - 1) / shape_.columns; }
-  /// Of four rows, padding included.
+  /// The groups of four rows, padding included.
   std::int64_t groups() const { return groups_; }
   /// Sums of x are needed.
   bool corrected() const { return corrected_; }

@@ -73,8 +73,8 @@ class SquaredError {
 
  private:
   std::vector<float> values_;
-  /// Of the values before i: their number, sum and sum of squares. With them, the values that share an integer, a run
-  /// of neighbours, need not be visited: sum of (v - r)^2 = sum of v^2 - 2 r * sum of v + r^2 * number.
+  /// The number, the sum and the sum of squares of the values before i. With them, the values that share an integer, a
+  /// run of neighbours, need not be visited: sum of (v - r)^2 = sum of v^2 - 2 r * sum of v + r^2 * number.
   std::vector<double> counts_, sums_, squares_;
 };
 

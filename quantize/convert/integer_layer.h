@@ -63,7 +63,7 @@ struct Atrous {
   /// [n, h, w, c] before the SpaceToBatchND.
   Shape images;
   layers::SpaceToBatchAttributes to_batch;
-  /// Of the convolution, over the blocks.
+  /// The convolution's window over the blocks.
   Window2d window = {};
 };
 

@@ -28,7 +28,7 @@ FactorAndOffset factor_and_offset(const Node& node, int x, double constant) {
 
 using integer::Layer;
 
-/// Of one channel: each weight's distance from the zero point changes its sign.
+/// Changes the sign of each weight of one channel: of its distance from the zero point.
 void mirror(Layer& layer, std::int64_t channel) {
   const std::int64_t channels = layer.output_channels();
   const std::int32_t last = (1 << layer.weight_bits) - 1, zero_point = layer.weight_zero_point(channel);

@@ -120,8 +120,7 @@ struct Decisions {
 /// none. An op with an output_range() has that as its fixed range. With quantize_input, float placeholders that feed a
 /// layer in scope get `<placeholder>/input_quant`.
 ///
-/// Of what RewriteOptions::sums_bits keeps wide (ResidualSums), layers read `edge_quant` in the quantizer's scope,
-/// which reads the wide one.
+/// Layers read what RewriteOptions::sums_bits keeps wide (ResidualSums) through `edge_quant`, in the wide one's scope.
 ///
 /// On an activation, all consumers and the graph outputs move to the quantizer, and a tensor that feeds a quantizer
 /// already (also through Reshape or Identity) is left alone. A quantizer of weights serves layers only: a weight

@@ -150,6 +150,11 @@ std::vector<KnownValues> rearrangements() {
                   numbers({2, 2}, {1, 2, kNaN, 5}),
                   numbers({2, 2}, {0, 1, 2, 3}),
                   {numbers({2, 3}, {0, 0, 1, 0, 2, 3})}});
+  return rows;
+}
+
+std::vector<KnownValues> views() {
+  std::vector<KnownValues> rows;
   // A plan lets a view's tensors share memory where it can. Where it cannot, the op copies.
   const std::vector<float> x = {1, -2, 3, -4, 5, -6}, d = {6, 5, 4, 3, 2, 1};
   const auto add_view = [&](const std::string& name, const std::shared_ptr<Op>& op, const Shape& shape) {
@@ -310,6 +315,7 @@ void expect_computed(const std::vector<KnownValues>& rows) {
 
 TEST(KnownValues, OfFunctions) { expect_computed(functions()); }
 TEST(KnownValues, OfRearrangements) { expect_computed(rearrangements()); }
+TEST(KnownValues, OfViews) { expect_computed(views()); }
 TEST(KnownValues, OfMeansAndProducts) { expect_computed(means_and_products()); }
 TEST(KnownValues, OfPools) { expect_computed(pools()); }
 

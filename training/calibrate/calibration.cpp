@@ -29,7 +29,7 @@ namespace {
 /// What is calibrated.
 struct CalibrationTask {
   FloatRun source;
-  /// Of the new run.
+  /// The settings of the new run.
   TrainSettings settings;
   datasets::Splits data;
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();

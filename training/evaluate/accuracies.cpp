@@ -44,7 +44,7 @@ std::optional<Evaluation> evaluation_in(const nlohmann::ordered_json& summary, c
 constexpr double kAlmostAll = 0.9, kMostLabels = 0.75;
 /// Fewer may well be of one class.
 constexpr std::int64_t kFewestPictures = 50;
-/// Of ln(classes): weights without training are seldom so far off.
+/// Far above guessing is a loss of so many times ln(classes): weights without training are seldom so far off.
 constexpr double kFarAbove = 2;
 
 /// What makes the pixels what they were in another program's training.

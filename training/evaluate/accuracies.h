@@ -52,8 +52,8 @@ std::optional<OneAnswer> one_answer(const Evaluation& evaluation);
 std::string warning_of_one_answer(const Evaluation& evaluation, const datasets::Dataset& pictures,
                                   const std::string& subject, const std::string& dataset);
 
-/// Of a network that comes with its weights, before its first step: the same warning, or one that its loss is far above
-/// that of guessing, or "".
+/// The warning before the first step of a network that comes with its weights: warning_of_one_answer(), or that its
+/// loss is far above that of guessing, or "".
 std::string warning_before_training(const Evaluation& evaluation, const datasets::Dataset& pictures,
                                     const std::string& subject, const std::string& dataset);
 

@@ -21,7 +21,7 @@ struct WrongAnswer {
   std::int32_t label = 0;
   /// -1, and the score NaN, if a logit was NaN.
   std::int64_t predicted = 0;
-  /// Of the predicted class, 0 to 1 (class_scores()).
+  /// The predicted class's score, 0 to 1 (class_scores()).
   double score = 0;
   /// Dataset::file_of().
   std::string file = {};

@@ -65,7 +65,7 @@ double predicted_loss_increase(std::span<const WidthCosts> costs, std::span<cons
 /// ceil(elements * bits / 8)
 std::int64_t packed_bytes(std::int64_t elements, std::int64_t bits);
 
-/// Those of weights or of outputs whose width is to be chosen, which have no fixed_bits.
+/// The costs of weights or of outputs whose width is to be chosen, which have no fixed_bits.
 std::vector<WidthCosts> costs_of(std::span<const QuantizerSensitivity> quantizers, bool weights);
 
 /// Widths of weights or of outputs, in the order of costs_of().
@@ -87,7 +87,7 @@ WidthChoice choice_at(const Sensitivity& sensitivity, std::int64_t bits, bool we
 /// Whether the budget allows one width for all weights and, for an average, outputs. Measures nothing yet.
 bool allows_everywhere(const BitBudget& budget, const Sensitivity& sensitivity, std::int64_t bits);
 
-/// Of all weights, packed.
+/// The bytes of all weights, packed.
 std::int64_t bytes_of(const Sensitivity& sensitivity, const WidthChoice& weights);
 
 /// The one with the least measured loss, since losses of single layers do not add up and no prediction can decide;

@@ -74,7 +74,7 @@ class TensorCounter {
  private:
   TensorFigures figures_;
   std::vector<quantize::Affine<float>> grids_;
-  /// Of each integer.
+  /// How often each integer occurs.
   std::vector<std::int64_t> counts_;
   std::int64_t bins_per_integer_ = 1;
   /// Integers that the bins reach beyond each end of the grid.

@@ -110,7 +110,7 @@ Json to_json(const Curves& curves) {
   return json;
 }
 
-/// Of many classes the matrix would be mostly zeros: its largest numbers beside the diagonal instead.
+/// The largest numbers beside the diagonal of the confusion matrix, which would be mostly zeros for many classes.
 Json confusions_of(const Answers& answers) {
   constexpr std::size_t kMost = 40;
   std::vector<std::pair<std::int64_t, std::pair<std::int64_t, std::int64_t>>> list;

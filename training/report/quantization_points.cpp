@@ -92,7 +92,7 @@ class AloneWriter {
   Output copied(const Output& output) const {
     const auto copy = copies_.find(output.node);
     if (copy == copies_.end()) return in_float(output);
-    // Of a node that is bypassed it is another node's.
+    // The copy of a node that is bypassed is an output of another node.
     return quantize::is_quantizer(*output.node) ? copy->second : Output{copy->second.node, output.index};
   }
 
@@ -110,7 +110,7 @@ class AloneWriter {
   const std::vector<QuantizationPoint>& points_;
   AloneNetwork result_;
   std::unordered_map<const Node*, std::size_t> position_;
-  /// Of the place at hand.
+  /// The quantizers that work at the place at hand.
   std::set<const Node*> working_;
   std::size_t first_ = 0;
   std::unordered_map<const Node*, Output> copies_;

@@ -90,7 +90,7 @@ RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice
   run.lock(RunLock::Directory::kMake);
   if (existing == Existing::kOverwrite) {
     run.require_own_config();
-    // Of the links clear() removes no targets. A trace stays where there is no run.
+    // clear() removes links, not their targets. A trace stays where there is no run.
     if (!is_there(run.config())) require_no_link(run.trace());
     return run;
   }

@@ -120,7 +120,7 @@ void require_shape(const nlohmann::ordered_json& json, const nlohmann::ordered_j
 /// The shape of a run's file, by its name: "summary.json". "anything" for files whose readers check all values.
 const nlohmann::ordered_json& shape_of_file(const std::filesystem::path& file);
 
-/// That of what `sensitivity` writes, whatever the file is called.
+/// The shape of the file that `sensitivity` writes, whatever it is called.
 const nlohmann::ordered_json& shape_of_sensitivity();
 
 }  // namespace miniqat::training

@@ -45,7 +45,7 @@ class SaveInterval {
   std::chrono::duration<double> seconds_{0};
 };
 
-/// Those of `train` unless flags say more: the rewrite's own, but for ranges, which are learned at 4 bits and fewer.
+/// The rewrite settings of `train` without flags: the rewrite's own, but ranges are learned at 4 bits and fewer.
 inline RewriteSettings rewrite_of_trainings() {
   RewriteSettings settings;
   settings.ranges = quantize::RangeChoice::kAuto;

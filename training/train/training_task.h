@@ -19,7 +19,7 @@ namespace miniqat::training {
 /// A step that a training has taken.
 struct TrainedStep {
   std::int64_t step = 0;
-  /// Of its batch, in training.
+  /// The loss of the step's batch, in training.
   double loss = 0;
   bool ends_epoch = false;
   /// The last that this process was to take.

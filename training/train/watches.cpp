@@ -21,7 +21,7 @@ namespace miniqat::training {
 namespace {
 
 constexpr std::int64_t kFewestSteps = 20;
-/// Of ln(classes): a network that has learned anything at all is below.
+/// The share of ln(classes) that is above the loss of any network that has learned anything at all.
 constexpr double kNothingLearned = 0.98;
 
 /// As the graph has it: a --bits-config has widths of its own, and known ranges (a Sigmoid's) neither move nor need to.

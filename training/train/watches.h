@@ -27,7 +27,7 @@ class ChanceWatch : public StepHook {
 
   const TrainingTask& task_;
   RunObserver& observer_;
-  /// That are judged together.
+  /// The number of epochs that are judged together.
   const std::int64_t epochs_;
   double sum_ = 0;
   std::int64_t steps_ = 0;
@@ -42,7 +42,7 @@ struct CoreLimits {
   /// core/threads/cpu_quota.h
   std::optional<double> quota;
 
-  /// Those of this process and of thread_count().
+  /// The limits of this process, and its thread_count().
   static CoreLimits now();
 };
 
@@ -76,12 +76,12 @@ class EvaluationWatch {
   /// All must stay. `run`: the run directory, for advice.
   EvaluationWatch(TrainingTask& task, std::string run, RunObserver& observer);
 
-  /// Of the batch of a step, in training.
+  /// `loss`: that of a step's batch, in training.
   void after_step(double loss);
-  /// Of the judging part, in evaluation. Warns of a network that has one answer for all, each time, and once of moving
-  /// statistics that lag: where the loss of some training pictures is more than twice as high in evaluation as it has
-  /// been in the last steps. A run that estimates its statistics again at its end is not told, nor
-  /// one with class weights, whose losses are others.
+  /// `judged`: the evaluation of the judging part. Warns of a network that has one answer for all, each time, and once
+  /// of moving statistics that lag: where the loss of some training pictures is more than twice as high in evaluation
+  /// as it has been in the last steps. A run that estimates its statistics again at its end is not told, nor one with
+  /// class weights, whose losses are others.
   void after_evaluation(const Evaluation& judged);
 
  private:

@@ -22,7 +22,7 @@ namespace miniqat::training {
 /// The widths that occur in an integer model.
 struct IntegerBits {
   std::set<int> weights;
-  /// Of what operations make; the input is the data set's bytes.
+  /// The widths of what operations give; the input is the data set's bytes.
   std::set<int> activations;
   bool per_channel = false;
 

@@ -16,7 +16,7 @@ bool differentiable(const SelectedNode& selected, int input) {
   return std::ranges::find(none, input) == none.end() && selected.inputs[input].spec().dtype == DType::kFloat32;
 }
 
-/// Of output 0 (of fused nodes the last; others of them may give further outputs).
+/// The node of output 0: the last one of fused nodes, though others of them may give further outputs.
 const Node* producer(const SelectedNode& selected) { return selected.outputs.front().node; }
 
 TensorLives reads_of_tensors(const SelectedNodes& nodes, const GradientFlow& flow, const PlanRequest& request) {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -270,7 +269,6 @@ TEST_F(GraphJsonTest, AVariableThatNoCheckpointCanHoldIsRefused) {
 }
 
 TEST_F(GraphJsonTest, ReadsAsManyNodesAsItWrites) {
-  // In a time that grows with their number.
   const int kNodes = is_sanitized() ? 6000 : testing::tries_all_cases() ? 30000 : 10000;
   Graph graph;
   Output last = placeholder(graph, "x", {1});
@@ -283,9 +281,7 @@ TEST_F(GraphJsonTest, ReadsAsManyNodesAsItWrites) {
   constant(graph, "c", {20000}, std::vector<double>(20000, 0.25));
   graph.set_outputs({last, graph.output_at("block7/biases")});
   const std::string text = graph_to_json(graph);
-  const auto started = std::chrono::steady_clock::now();
   EXPECT_EQ(rewritten(text), text);
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::milliseconds(kNodes * 2 / 3));
 }
 
 TEST_F(GraphJsonTest, TheFrameOfTheFileIsChecked) {
@@ -360,10 +356,10 @@ TEST_F(GraphJsonTest, AttributesAreChecked) {
   refuse(R"({"shape": [1], "initializer": {"type": "constant", "value": 1e300}})", {"initializer value", "finite"});
   refuse(R"({"shape": [1], "initializer": {"type": "truncated_normal", "stddev": -1}})", {"stddev", "-1"});
   expect_refused(variable_with(R"({"shape": [NaN]})"), {"malformed JSON"});
-  expect_refused(file_of(R"({"name": "p", "op": "Placeholder", "attrs": {"shape": [1], "dtype": "int7"}})"),
-                 {"[Placeholder \"p\"]", "int7"});
-  expect_refused(file_of(R"({"name": "p", "op": "Placeholder", "attrs": {"shape": [1], "dtype": "int8"}})"),
-                 {"[Placeholder \"p\"]", "int8"});
+  for (const std::string type : {"int7", "int8"})
+    expect_refused(
+        file_of(R"({"name": "p", "op": "Placeholder", "attrs": {"shape": [1], "dtype": ")" + type + R"("}})"),
+        {"[Placeholder \"p\"]", type});
 }
 
 // Nothing may be allocated for these, whether they are added up, multiplied or only compared.
