@@ -52,9 +52,9 @@ foreach(room ${header_rooms})
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat COMPONENT development
     FILES_MATCHING PATTERN *.h
     REGEX "/(kernels|chain|reference|page)$" EXCLUDE
-    REGEX "exporters/(onnx|tflite)/(file|graph|parameters|rules|weights)\\.h$" EXCLUDE
-    REGEX "importers/onnx/(channel_shuffle|clip|hard_swish|literal|node|ops|reshaping|translation|windows)\\.h$" EXCLUDE
-    REGEX "(layers/(convolution_op|unary_op|view_op)|quantize/(fake_quant_in_chain|range_training))\\.h$" EXCLUDE)
+    REGEX "exporters/(onnx|tflite)/(graph|rules)\\.h$" EXCLUDE
+    REGEX "importers/onnx/(hard_swish|literal|node|ops|reshaping|translation|windows)\\.h$" EXCLUDE
+    REGEX "(layers/unary_op|quantize/(fake_quant_in_chain|range_training))\\.h$" EXCLUDE)
 endforeach()
 
 set(doc_folder ${CMAKE_INSTALL_DATADIR}/doc/miniqat)
