@@ -39,8 +39,8 @@ struct RewriteOptions {
   /// Bits of the weights of the first and last layers, and of the logits without logits_bits. Comes before layer_bits.
   /// The inputs of the last layers keep activation_bits. None: layer_bits or weight_bits.
   std::optional<std::int64_t> ends_bits = {};
-  /// Bits of residual sums and of what they add (ResidualSums), at least activation_bits. Where these are fewer, a layer
-  /// reads such a tensor through a quantizer of its own, which has activation_bits. None: activation_bits.
+  /// Bits of residual sums and of what they add (ResidualSums), at least activation_bits. Where these are fewer, a
+  /// layer reads such a tensor through a quantizer of its own, which has activation_bits. None: activation_bits.
   std::optional<std::int64_t> sums_bits = {};
   /// One range per output channel for weights; activations stay per tensor.
   bool per_channel = false;
