@@ -330,6 +330,21 @@ TEST(House, EverySourceIsInAList) {
   }
 }
 
+/// CI configures no benchmarks, which a program that is gone would break.
+TEST(House, EveryProgramOfTheWorkshopHasASource) {
+  static const std::regex program(R"([ (]((?:bench|peer)_\w+))");
+  std::size_t checked = 0;
+  for (const char* folder : {"benchmarks", "experiments"}) {
+    const fs::path place = fs::path(MINIQAT_SOURCE_DIR) / folder;
+    for (const std::string& line : lines_of(place / "CMakeLists.txt"))
+      for (std::sregex_iterator found(line.begin(), line.end(), program); found != std::sregex_iterator(); ++found) {
+        EXPECT_TRUE(fs::exists(place / ((*found)[1].str() + ".cpp"))) << folder << " has no " << (*found)[1];
+        ++checked;
+      }
+  }
+  EXPECT_GT(checked, 5u);
+}
+
 /// core/tensors/eigen.h says why.
 TEST(House, EigenStaysInFormulas) {
   const fs::path door = fs::path(MINIQAT_SOURCE_DIR) / "core/tensors/eigen.h";
