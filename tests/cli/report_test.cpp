@@ -221,24 +221,24 @@ std::string deep_classifier(int layers) {
   return Json{{"format", "miniqat.graph"}, {"version", 1}, {"nodes", nodes}, {"outputs", {x}}}.dump();
 }
 
-/// Layers times pictures stay below a quarter of a million, and every figure says of how many pictures it is.
+/// Layers times pictures stay below 125,000, and every figure says of how many pictures it is.
 TEST_F(ReportTest, ANetworkOfVeryManyLayersAnswersTheFirstPictures) {
   place_.write("deep.json", deep_classifier(400));
   write_tiny_digits(place_, "many", 32, 1300);
   expect_success(train("run", {"--model", "deep.json", "--data-dir", "many", "--steps", "2"}));
   const Json run = report({"run"})["runs"][0];
   EXPECT_EQ(run["part_examples"], 1300);
-  EXPECT_NE(run["notes"].dump().find("400 layers: for this page it has answered the first 625 of 1300 test pictures"),
+  EXPECT_NE(run["notes"].dump().find("400 layers: for this page it has answered the first 312 of 1300 test pictures"),
             std::string::npos)
       << run["notes"];
   ASSERT_EQ(run["answers"].size(), 3u);
-  expect_equal_to_eval(named(run["answers"], "trained"), {"run", "--examples", "625"});
-  expect_equal_to_eval(named(run["answers"], "integers"), {"run", "--integer", "--examples", "625"});
+  expect_equal_to_eval(named(run["answers"], "trained"), {"run", "--examples", "312"});
+  expect_equal_to_eval(named(run["answers"], "integers"), {"run", "--integer", "--examples", "312"});
   const Json &own = named(run["results"], "trained"), &integers = named(run["results"], "integers");
   EXPECT_EQ(own["test_accuracy"], json_of(path("run/summary.json"))["test_accuracy"]);
   EXPECT_EQ(own["first_examples"], nullptr);
   EXPECT_EQ(integers["test_accuracy"], named(run["answers"], "integers")["accuracy"]);
-  EXPECT_EQ(integers["first_examples"], 625);
+  EXPECT_EQ(integers["first_examples"], 312);
   const Json all = report({"run", "--examples", "1300"})["runs"][0];
   EXPECT_EQ(all["answers"][0]["examples"], 1300);
   EXPECT_EQ(named(all["results"], "integers")["first_examples"], nullptr);

@@ -261,11 +261,12 @@ class RunExamination {
 
   /// All pictures; of a network with so many layers that this would take minutes, as many as keep their product.
   void choose_pictures() {
-    constexpr std::int64_t kManyLayers = 250, kAnswersOfLayers = 250'000;
+    constexpr std::int64_t kManyLayers = 250, kAnswersOfLayers = 125'000;
     const std::int64_t all = pictures().size();
     const auto layers =
         std::ranges::count_if(evaluation_->graph.nodes(), [](const Node* node) { return quantize::is_layer(*node); });
-    const std::int64_t most = layers > kManyLayers ? std::max(kAnswersOfLayers / layers, request_.examples) : all;
+    const std::int64_t asked_for = request_.examples > ReportRequest::kExamples ? request_.examples : 1;
+    const std::int64_t most = layers > kManyLayers ? std::max(kAnswersOfLayers / layers, asked_for) : all;
     asked_ = datasets::first_examples(pictures(), std::min(most, all));
     if (asked_.size() == all) return;
     add_note(concat("the network has ", layers, " layers: for this page it has answered the first ", asked_.size(),

@@ -25,8 +25,9 @@ struct ReportRequest {
   std::string sensitivity = {};
   /// Lost pictures to show, of each run.
   std::int64_t pictures = 12;
-  /// Pictures for the figures of layers, and the fewest that the networks answer.
-  std::int64_t examples = 256;
+  static constexpr std::int64_t kExamples = 256;
+  /// Pictures for the figures of layers. More than kExamples: also the fewest that networks of very many layers answer.
+  std::int64_t examples = kExamples;
   /// 0: default_thread_count().
   int threads = 0;
 };
