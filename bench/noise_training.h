@@ -21,6 +21,7 @@ struct NoiseWorkload {
   double learning_rate = 0.005;
   /// None: in float.
   std::optional<quantize::RewriteOptions> rewrite = {};
+  Arithmetic arithmetic = Arithmetic::kSimulated;
 };
 
 /// A model with its loss, SGD (momentum 0.9, weight decay 5e-4) and one batch of noise to learn by heart.

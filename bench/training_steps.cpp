@@ -26,17 +26,21 @@
 namespace miniqat::bench {
 namespace {
 
-/// The model in float, or rewritten. On CIFAR-10's size the models that were published for larger pictures.
-NoiseWorkload workload_of(const models::Model& model, const std::optional<quantize::RewriteOptions>& rewrite,
-                          std::int64_t batch) {
-  return {.model = std::string(model.name), .batch = batch, .side = model.image[0] > 64 ? 32 : 0, .rewrite = rewrite};
-}
-
 struct Variant {
   std::string what;
   /// None: float.
   std::optional<quantize::RewriteOptions> rewrite;
+  Arithmetic arithmetic = Arithmetic::kSimulated;
 };
+
+/// The model in float, or rewritten. On CIFAR-10's size the models that were published for larger pictures.
+NoiseWorkload workload_of(const models::Model& model, const Variant& variant, std::int64_t batch) {
+  return {.model = std::string(model.name),
+          .batch = batch,
+          .side = model.image[0] > 64 ? 32 : 0,
+          .rewrite = variant.rewrite,
+          .arithmetic = variant.arithmetic};
+}
 
 bool has_batch_norm(const models::Model& model) {
   Graph graph;
@@ -54,15 +58,21 @@ std::vector<Variant> variants_of(const models::Model& model) {
   std::vector<Variant> variants = {{"float", std::nullopt}};
   if (!has_batch_norm(model)) {
     variants.push_back({"W8A8", quantize::RewriteOptions{}});
+    variants.push_back({"W8A8, on integers", quantize::RewriteOptions{}, Arithmetic::kInteger});
     variants.push_back({"W4A4, learned ranges", with_learned_ranges({})});
+    variants.push_back({"W4A4, learned, on integers", with_learned_ranges({}), Arithmetic::kInteger});
     return variants;
   }
   constexpr std::int64_t kNever = std::int64_t{1} << 30;
   variants.push_back({"W8A8, before quant_delay", quantize::RewriteOptions{.quant_delay = kNever}});
   variants.push_back({"W8A8, --bn-fold single", quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle}});
+  variants.push_back({"W8A8, single, on integers", quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle},
+                      Arithmetic::kInteger});
   variants.push_back({"W8A8, --bn-fold tf", quantize::RewriteOptions{}});
   variants.push_back({"W8A8, after the BN freeze", quantize::RewriteOptions{.freeze_bn_delay = 0}});
-  variants.push_back({"W4A4, learned, single", with_learned_ranges({.bn_fold = quantize::BnFold::kSingle})});
+  const quantize::RewriteOptions learned = with_learned_ranges({.bn_fold = quantize::BnFold::kSingle});
+  variants.push_back({"W4A4, learned, single", learned});
+  variants.push_back({"W4A4, learned, on integers", learned, Arithmetic::kInteger});
   return variants;
 }
 
@@ -73,7 +83,7 @@ void require_right_steps(const models::Model& model, const Variant& variant) {
   constexpr std::int64_t kSmallBatch = 4;
   StepJudge judge;
   // The findings name its nodes.
-  NoiseTraining training(workload_of(model, variant.rewrite, kSmallBatch));
+  NoiseTraining training(workload_of(model, variant, kSmallBatch));
   training.session().set_observer(judge.observer());
   training.step();
   training.session().set_observer(nullptr);
@@ -88,7 +98,7 @@ std::int64_t affordable_batch(const models::Model& model, const std::vector<Vari
   // Two steps beforehand and three that count, QAT's maybe twice as long as float's.
   const double float_steps = 10 * static_cast<double>(variants.size());
   if (batch <= kProbe) return batch;
-  NoiseTraining probe(workload_of(model, variants.front().rewrite, kProbe));
+  NoiseTraining probe(workload_of(model, variants.front(), kProbe));
   probe.step();
   const double a_picture = seconds_of([&] { probe.step(); }) / kProbe;
   const double most = seconds / (a_picture * float_steps);
@@ -191,7 +201,7 @@ ModelTimes bench_steps(const std::string& name, std::int64_t batch, double budge
   std::vector<std::unique_ptr<NoiseTraining>> trainings;
   for (const Variant& variant : variants) {
     require_right_steps(model, variant);
-    trainings.push_back(std::make_unique<NoiseTraining>(workload_of(model, variant.rewrite, batch)));
+    trainings.push_back(std::make_unique<NoiseTraining>(workload_of(model, variant, batch)));
     // The first step compiles plan and kernels, the second finds all memory in place.
     for (int i = 0; i < 2; ++i) trainings.back()->step();
   }
@@ -217,8 +227,8 @@ std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_se
   constexpr int kRounds = 5;
   const double seconds = budget_seconds / (kRounds * 2 * kNeighbourhoods.size());
   const int threads = thread_count();
-  NoiseTraining training(
-      workload_of(models::find_model(model), quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle}, kBatch));
+  const Variant single = {"", quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle}};
+  NoiseTraining training(workload_of(models::find_model(model), single, kBatch));
   std::vector<LoadedSpeed> speeds;
   for (const Neighbourhood& all : kNeighbourhoods)
     speeds.push_back({.model = model,

@@ -3,7 +3,9 @@
 #include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
+#include "core/kernels/scratch.h"
 #include "core/text/error.h"
+#include "layers/kernels/packed_product.h"
 #include "layers/reference/matmul.h"
 
 namespace miniqat::layers {
@@ -27,7 +29,7 @@ void require_matrix(const TensorSpec& input, std::string_view role) {
          "; ", role, " ", input.shape);
 }
 
-class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds {
+class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public ReadsPacked {
  public:
   using OpOf::OpOf;
 
@@ -58,7 +60,16 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds {
     return infer(inputs)[0].shape.elements() * inputs[0].shape[attributes_.transpose_a ? 0 : 1];
   }
 
+  /// Faster from about a million products on: below, what surrounds them weighs more.
+  bool reads_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const override {
+    constexpr std::int64_t kWorthIt = std::int64_t{1} << 20;
+    const Shape& b = inputs[1].shape;
+    return !attributes_.transpose_a && !attributes_.transpose_b && multiply_adds(inputs) >= kWorthIt &&
+           multiplies_exactly(forms, b[0], b[1], true);
+  }
+
   void forward(const ForwardContext& context) const override {
+    if (!context.packed_inputs.empty()) return packed_forward(context);
     onednn::multiply(fast_view(context.input(0), attributes_.transpose_a),
                      fast_view(context.input(1), attributes_.transpose_b), context.output(0).data<float>());
   }
@@ -99,6 +110,16 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds {
         reference::matmul(reference_view(a.data<T>(), a.shape(), transpose_a).transposed(), d_product,
                           reference_view(d_b->data<T>(), d_b->shape(), transpose_b));
     });
+  }
+
+ private:
+  void packed_forward(const ForwardContext& context) const {
+    const Shape &a = context.input(0).shape(), &b = context.input(1).shape();
+    Tensor& y = context.output(0);
+    ScratchScope scope;
+    PackedProduct product(context, b[1], scope);
+    onednn::multiply(product.x(), product.filter(), a[0], a[1], b[1], static_cast<std::int32_t*>(y.raw()));
+    product.finish(y.data<float>(), y.elements());
   }
 };
 

@@ -87,4 +87,9 @@ MINIQAT_INSTANTIATE(float)
 MINIQAT_INSTANTIATE(double)
 #undef MINIQAT_INSTANTIATE
 
+std::pair<int, int> code_range(const GridOptions& options) {
+  const int least = options.narrow_range ? 1 : 0, most = (1 << options.bits) - 1, middle = 1 << (options.bits - 1);
+  return options.symmetric ? std::pair(least - middle, most - middle) : std::pair(least - most, most - least);
+}
+
 }  // namespace miniqat::quantize

@@ -76,7 +76,7 @@ void clear_range_gradients(const BackwardContext& context) {
 
 /// A run takes its ranges from x (an observing kind, in training) or as min and max are; then it rounds x to their
 /// grids, unless it is too early for that.
-class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public layers::ChainMember {
+class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public PacksOutput, public layers::ChainMember {
  public:
   using OpOf::OpOf;
 
@@ -137,7 +137,9 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public l
     if (!quantizes(context)) return copy_floats(x.data<float>(), y, x.elements());
     std::uint32_t* mask = nullptr;
     if (!context.saved.empty()) mask = reinterpret_cast<std::uint32_t*>(context.saved[0]->data<std::int32_t>());
-    fake_quant_forward(x.data<float>(), y, x.elements(), grids_of(ranges, scope), mask);
+    const std::span<const Affine<float>> grids = grids_of(ranges, scope);
+    fake_quant_forward(x.data<float>(), y, x.elements(), channel_grids(grids, scope), mask);
+    if (context.packed != nullptr) keep_packed(context, grids);
   }
 
   void backward(const BackwardContext& context) const override {
@@ -161,8 +163,8 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public l
     float* d_max = data_or_null<float>(context.d_inputs[2]);
     const std::span<RangeSums> sums = scope.take<RangeSums>(d_min || d_max ? ranges.size() : 0);
     const double pull = dampens(forward) ? 2 * attributes_.dampening_in(dampened_steps<float>(forward)) : 0;
-    fake_quant_backward(forward.input(0).data<float>(), dy.data<float>(), dy.elements(), grids_of(ranges, scope), dx,
-                        sums, learns(), static_cast<float>(pull));
+    fake_quant_backward(forward.input(0).data<float>(), dy.data<float>(), dy.elements(),
+                        channel_grids(grids_of(ranges, scope), scope), dx, sums, learns(), static_cast<float>(pull));
     range_gradients(attributes_, ranges, sums, d_min, d_max);
   }
 
@@ -224,6 +226,11 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public l
     });
   }
 
+  std::optional<PackedForm> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const override {
+    if (!quantizes(phase) || attributes_.bits > 8) return std::nullopt;
+    return packed_form(inputs[0].shape.elements(), inputs[1].shape.elements());
+  }
+
   std::optional<layers::ChainRole> chain_role() const override {
     // A chain has one range for its tensor, and adds nothing of its own to the gradient.
     if (attributes_.per_channel || adds_to_gradient()) return std::nullopt;
@@ -278,10 +285,24 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public l
     return observation.ranges;
   }
 
-  ChannelGrids grids_of(std::span<const Range<float>> ranges, ScratchScope& scope) const {
+  std::span<const Affine<float>> grids_of(std::span<const Range<float>> ranges, ScratchScope& scope) const {
     const std::span<Affine<float>> grids = scope.take<Affine<float>>(ranges.size());
     for (std::size_t c = 0; c < ranges.size(); ++c) grids[c] = grid_of(ranges[c], attributes_.grid_options());
-    return channel_grids(grids, scope);
+    return grids;
+  }
+
+  PackedForm packed_form(std::int64_t elements, std::int64_t grids) const {
+    const auto [lowest, highest] = code_range(attributes_.grid_options());
+    return {.elements = elements, .grids = grids, .lowest = lowest, .highest = highest, .needs_tensor = true};
+  }
+
+  void keep_packed(const ForwardContext& context, std::span<const Affine<float>> grids) const {
+    const Tensor& y = context.output(0);
+    const PackedForm form = packed_form(y.elements(), std::ssize(grids));
+    std::ranges::transform(grids, packed_grids(form, *context.packed).begin(), [](const Affine<float>& grid) {
+      return CodeGrid{grid.scale, grid.zero_point};
+    });
+    pack(form, y.data<float>(), *context.packed);
   }
 
   // The same in the reference backend.

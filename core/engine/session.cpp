@@ -96,6 +96,7 @@ PlanRequest Session::plan_request(const RunRequest& request) const {
           .training = request.training,
           .quantization_step = quantization_step_ + (request.training && counts_steps() ? 1 : 0),
           .backend = options_.backend,
+          .arithmetic = options_.arithmetic,
           .precision = options_.precision};
 }
 

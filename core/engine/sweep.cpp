@@ -36,6 +36,7 @@ void add_addresses(const auto& tensors, Addresses& addresses) {
 Addresses addresses_of(const ForwardContext& context) {
   Addresses addresses;
   add_addresses(context.inputs, addresses);
+  add_addresses(context.packed_inputs, addresses);
   for (const auto& tensors : {context.outputs, context.saved, context.updates, context.state, {context.packed}})
     add_addresses(tensors, addresses);
   return addresses;
@@ -78,10 +79,14 @@ class Bytes {
   double sum_ = 0;
 };
 
-double products(const Op& op, const ForwardContext& context) {
+std::vector<TensorSpec> specs_of(const std::vector<const Tensor*>& tensors) {
   std::vector<TensorSpec> specs;
-  for (const Tensor* input : context.inputs) specs.push_back({input->shape(), input->dtype()});
-  return static_cast<double>(multiply_adds_of(op, specs));
+  for (const Tensor* tensor : tensors) specs.push_back(tensor->spec());
+  return specs;
+}
+
+double products(const Op& op, const ForwardContext& context) {
+  return static_cast<double>(multiply_adds_of(op, specs_of(context.inputs)));
 }
 
 /// The work of the fast forward, and of the fast backward: the tensors that OpTraits says backward reads, and for a
@@ -89,7 +94,7 @@ double products(const Op& op, const ForwardContext& context) {
 PartWork work_of(const Op& op, const ForwardContext& context) {
   if (op.traits().view) return {};
   Bytes read, written;
-  read.add_all(context.inputs);
+  read.add_all(context.packed_inputs.empty() ? context.inputs : context.packed_inputs);
   written.add_all(context.outputs);
   written.add_all(context.saved);
   written.add(context.packed);
@@ -128,6 +133,19 @@ PartWork moved(std::initializer_list<const Tensor*> tensors) {
   return work;
 }
 
+/// For an observer: an output that forward has only packed, or a view of one.
+void show_packed(const Plan::ForwardStep& step) {
+  const ForwardContext& context = step.context;
+  Tensor* output = context.outputs[0];
+  if (output == nullptr || output->defined()) return;
+  if (context.packed == nullptr) {
+    *output = context.input(0).reshaped(output->shape());
+    return;
+  }
+  *output = Tensor(output->spec());
+  unpack(*packed_output_of(*step.op, specs_of(context.inputs), context), *context.packed, output->data<float>());
+}
+
 }  // namespace
 
 void add_to(Tensor& total, const Tensor& part) {
@@ -140,7 +158,7 @@ void sweep(Plan& plan, const Sweep& how) {
     const ProfileScope timed(how.profile, kOther, "updated variables", "(copy)");
     for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
   }
-  for (const Plan::Packed& packed : plan.packed) *packed.tensor = packed.forward_place;
+  for (const Plan::Packed& packed : plan.packed) packed.move_to(packed.forward_place);
   if (how.observer != nullptr) how.observer->begin(plan);
   const bool reference = how.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
@@ -152,7 +170,10 @@ void sweep(Plan& plan, const Sweep& how) {
     if (how.observer != nullptr) how.observer->before(forward);
     in_the_name_of(*forward.node, "forward", forward.context,
                    [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
-    if (how.observer != nullptr) how.observer->after(forward);
+    if (how.observer != nullptr) {
+      show_packed(forward);
+      how.observer->after(forward);
+    }
   }
   if (plan.seed != nullptr)
     with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
@@ -161,10 +182,11 @@ void sweep(Plan& plan, const Sweep& how) {
     const Plan::BackwardStep& backward = plan.backward[i];
     const Op& op = *backward.op;
     for (const Plan::Packed* packed : backward.unpacks) {
-      *packed->tensor = packed->backward_place;
+      packed->move_to(packed->backward_place);
+      Tensor& tensor = *packed->tensors.front();
       const ProfileScope timed(how.profile, kBackward, backward.node->name(), "(unpack)",
-                               moved({packed->forward->packed, packed->tensor}));
-      as<PacksOutput>(*packed->op)->unpack(*packed->forward);
+                               moved({packed->bytes, &tensor}));
+      unpack(packed->form, *packed->bytes, tensor.data<float>());
     }
     if (how.observer != nullptr) how.observer->before(backward);
     {

@@ -37,7 +37,7 @@ std::string state_name(const Node& node, const OpState& state) { return node.nam
 
 std::vector<std::int64_t> delays_of(const Op& op) { return op.traits().delays; }
 
-std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase) {
+std::optional<PackedForm> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase) {
   const auto* packs = as<PacksOutput>(op);
   return packs != nullptr ? packs->packed_output(inputs, phase) : std::nullopt;
 }

@@ -9,6 +9,7 @@
 
 #include "core/graph/attributes.h"
 #include "core/graph/op_queries.h"
+#include "core/kernels/packed.h"
 #include "core/tensors/shard_statistic.h"
 #include "core/tensors/tensor.h"
 #include "core/text/error.h"
@@ -67,8 +68,13 @@ struct ForwardContext : Phase {
   std::vector<Tensor*> saved;
   /// By input: see update_of. Empty where the run updates none.
   std::vector<Tensor*> updates;
-  /// Where forward also leaves output 0 in the form of PacksOutput; null unless the plan wants it.
+  /// Where forward also leaves output 0 in the form of PacksOutput; null unless the plan wants it. Where the plan wants
+  /// nothing else of it, output 0 is not defined().
   Tensor* packed = nullptr;
+  /// The inputs in that form, and these forms, for an op that ReadsPacked and is to read them so: the inputs themselves
+  /// may hold anything. Empty otherwise.
+  std::vector<const Tensor*> packed_inputs;
+  std::vector<PackedForm> packed_forms;
   /// By position in OpTraits::state: staged in the same way, but present in every run (not committed unless
   /// training).
   std::vector<Tensor*> state;

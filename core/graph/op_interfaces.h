@@ -45,17 +45,25 @@ class RefusesRuns {
   ~RefusesRuns() = default;
 };
 
-/// Output 0 has a smaller form (numbers on a grid as bytes, say) that gives the same bits again: a plan may use a large
-/// output's memory for other things until backward reads it.
+/// Output 0 lies on a grid, so that bytes give the same bits again: a plan may use a large output's memory for other
+/// things until backward reads it, and ops may compute with the bytes (ReadsPacked).
 class PacksOutput {
  public:
-  /// The shape and type of the small form; none if there is none in this phase.
-  virtual std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const = 0;
-  /// Writes output 0 again, from what forward left in ForwardContext::packed. Inputs may hold anything by now.
-  virtual void unpack(const ForwardContext& context) const = 0;
+  /// The form of the bytes that forward leaves in ForwardContext::packed; none if there is none in this phase.
+  virtual std::optional<PackedForm> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const = 0;
 
  protected:
   ~PacksOutput() = default;
+};
+
+/// It can compute with the integers of its inputs (Arithmetic::kInteger).
+class ReadsPacked {
+ public:
+  /// Whether forward is to read all its inputs packed in these forms (ForwardContext::packed_inputs).
+  virtual bool reads_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const = 0;
+
+ protected:
+  ~ReadsPacked() = default;
 };
 
 /// It can spare work in some phase. Only the fast backend takes shortcuts; the reference backend computes every node as

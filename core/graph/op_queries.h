@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kernels/packed.h"
 #include "core/tensors/tensor.h"
 
 // Questions to any op, for those who need not know its interface (core/graph/op.h, core/graph/op_interfaces.h).
@@ -20,6 +21,11 @@ struct Phase;
 /// How a session computes: kFast is float32 with oneDNN and vectorised loops; kReference is the naive loops of
 /// layers/reference, in float32 or float64, which are the specification of every op.
 enum class Backend { kFast, kReference };
+
+/// How the fast backend multiplies numbers on grids: kSimulated multiplies the float32 numbers that the integers stand
+/// for; kInteger, where a layer has a kernel for it, the integers themselves, whose sums are exact. Backward is the
+/// same.
+enum class Arithmetic { kSimulated, kInteger };
 
 /// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
 struct OpState {
@@ -36,7 +42,7 @@ std::vector<OpState> state_of(const Op& op);
 std::string state_name(const Node& node, const OpState& state);
 /// OpTraits::delays.
 std::vector<std::int64_t> delays_of(const Op& op);
-std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase);
+std::optional<PackedForm> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase);
 /// 0 for everything but layers.
 std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs);
 /// OpTraits::no_gradient.

@@ -19,7 +19,8 @@ namespace {
 
 using dnnl::memory;
 
-constexpr auto kFloat = memory::data_type::f32;
+using Type = memory::data_type;
+constexpr auto kFloat = Type::f32;
 
 Key key_of(Operation operation, const Convolution& c) {
   Key key(operation);
@@ -36,8 +37,8 @@ std::string describe(std::string_view what, const Convolution& c) {
 }
 
 /// Layouts: oneDNN counts extents as n, c, h, w whatever the order in memory.
-memory::desc images(const Shape& shape) {
-  return {{shape[0], shape[3], shape[1], shape[2]}, kFloat, memory::format_tag::nhwc};
+memory::desc images(const Shape& shape, Type type = kFloat) {
+  return {{shape[0], shape[3], shape[1], shape[2]}, type, memory::format_tag::nhwc};
 }
 
 /// [out, in, kh, kw], or for depthwise [groups, 1 out each = multiplier, 1 in each, kh, kw].
@@ -46,15 +47,17 @@ memory::dims filter_extents(const Convolution& c) {
   return c.depthwise ? memory::dims{f[2], f[3], 1, f[0], f[1]} : memory::dims{f[3], f[2], f[0], f[1]};
 }
 
-memory::desc plain_filter(const Convolution& c) {
+memory::desc plain_filter(const Convolution& c, Type type = kFloat) {
   const Shape& f = c.filter;
   const std::int64_t pixel = f[2] * f[3];
-  return {filter_extents(c), kFloat,
+  return {filter_extents(c), type,
           c.depthwise ? memory::dims{f[3], 1, f[3], f[1] * pixel, pixel} : memory::dims{1, f[3], f[1] * pixel, pixel}};
 }
 
 /// Filters in whatever order suits the kernel: a plain one would send oneDNN to its slow paths.
-memory::desc any_filter(const Convolution& c) { return {filter_extents(c), kFloat, memory::format_tag::any}; }
+memory::desc any_filter(const Convolution& c, Type type = kFloat) {
+  return {filter_extents(c), type, memory::format_tag::any};
+}
 
 memory::dims pair(const std::array<std::int64_t, 2>& values) { return {values[0], values[1]}; }
 /// oneDNN counts the pixels skipped.
@@ -181,6 +184,36 @@ void convolve(const Convolution& convolution, const float* input, const float* f
   };
   run(key_of(Operation::kForward, c), [&c] { return describe("", c); }, compile, TeamParts::kIndependent,
       {input, filter, output});
+}
+
+int exact_byte() {
+#if defined(__x86_64__)
+  static const bool has_vnni = [] {
+    engine();
+    // Each set's bits are among those of the sets that contain it.
+    constexpr auto kVnni = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
+    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kVnni) == kVnni;
+  }();
+  return has_vnni ? 128 : 64;
+#else
+  return 0;
+#endif
+}
+
+void convolve(const Convolution& convolution, const std::uint8_t* input, const std::int8_t* filter,
+              std::int32_t* output) {
+  const ComputeScope computing;
+  const Convolution c = plain(convolution);
+  const auto compile = [&c] {
+    const memory::desc from = images(c.input, Type::u8), to = images(c.output, Type::s32);
+    return Kernel(
+        describe_primitive<dnnl::convolution_forward>(
+            dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, from, any_filter(c, Type::s8), to,
+            pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after)),
+        {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, plain_filter(c, Type::s8)}, {DNNL_ARG_DST, to, true}});
+  };
+  run(key_of(Operation::kIntegerForward, c), [&c] { return describe(" of integers", c); }, compile,
+      TeamParts::kIndependent, {input, filter, output});
 }
 
 void convolve_backward_input(const Convolution& convolution, const float* d_output, const float* filter,
@@ -327,6 +360,49 @@ void multiply(const Matrix& a, const Matrix& b, float* product) {
   const Shares shares = kept.get(key_of(a, b, b.columns), [&] { return planned_shares(a, b); });
   if (shares.count == 0) return multiply_whole(a, b, product, b.columns);
   multiply_in_shares(a, b, product, shares, false);
+}
+
+namespace {
+
+void multiply_rows(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner,
+                   std::int64_t columns, std::int32_t* product) {
+  Key key(Operation::kIntegerMultiply);
+  key.append_all(std::array{rows, inner, columns});
+  const auto compile = [&] {
+    const auto matrix = [](std::int64_t height, std::int64_t width, Type type) {
+      return memory::desc({height, width}, type, memory::format_tag::ab);
+    };
+    const memory::desc left = matrix(rows, inner, Type::u8), right = matrix(inner, columns, Type::s8),
+                       result = matrix(rows, columns, Type::s32);
+    return Kernel(describe_primitive<dnnl::matmul>(left, right, result),
+                  {{DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, right}, {DNNL_ARG_DST, result, true}});
+  };
+  const auto describe = [&] {
+    return concat("product of the matrices of integers [", rows, ",", inner, "] and [", inner, ",", columns, "]");
+  };
+  run(key, describe, compile, TeamParts::kMayWait, {a, b, product});
+}
+
+}  // namespace
+
+void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner, std::int64_t columns,
+              std::int32_t* product) {
+  const ComputeScope computing;
+  // However the rows are shared out, the sums are the same.
+  const auto parts =
+      static_cast<int>(in_team() ? 1
+                                 : std::clamp<std::int64_t>(rows * inner * columns / kShare, 1,
+                                                            std::min<std::int64_t>(thread_count(), rows)));
+  if (parts == 1) return multiply_rows(a, b, rows, inner, columns, product);
+  thread_local Kept<bool> compiled;
+  Key key(Operation::kIntegerMultiply);
+  key.append_all(std::array{rows, inner, columns});
+  bool first_time = false;
+  compiled.get(key, [&] { return first_time = true; });
+  run_independent_parts(parts, first_time, [&](int part) {
+    const std::int64_t begin = rows * part / parts, end = rows * (part + 1) / parts;
+    multiply_rows(a + begin * inner, b, end - begin, inner, columns, product + begin * columns);
+  });
 }
 
 }  // namespace miniqat::onednn

@@ -36,6 +36,19 @@ void convolve_backward_input(const Convolution& convolution, const float* d_outp
 void convolve_backward_filter(const Convolution& convolution, const float* input, const float* d_output,
                               float* d_filter);
 
+/// The largest magnitude of a signed byte whose products with unsigned bytes oneDNN sums up exactly on this machine; 0
+/// where it has no such kernels worth having. Without VNNI its kernels add pairs of products in 16 bits, which 64
+/// holds.
+int exact_byte();
+
+/// Integers: input 0..255, filter within +-exact_byte() (depthwise any), output the exact sums, 32 bits each; no sum
+/// may leave these. Padding is 0.
+void convolve(const Convolution& convolution, const std::uint8_t* input, const std::int8_t* filter,
+              std::int32_t* output);
+/// product [rows, columns] = a [rows, inner] * b [inner, columns], all row-major; a 0..255, b within +-exact_byte().
+void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner, std::int64_t columns,
+              std::int32_t* product);
+
 /// Looks at a float32 matrix: element (r, c) is data[r * row_stride + c * column_stride]. One stride is 1.
 struct Matrix {
   const float* data = nullptr;

@@ -103,7 +103,7 @@ auto describe_backward(const Hint& hint, const Arguments&... arguments) {
 }
 #endif
 
-enum class Operation { kForward, kBackwardInput, kBackwardFilter, kMultiply };
+enum class Operation { kForward, kBackwardInput, kBackwardFilter, kMultiply, kIntegerForward, kIntegerMultiply };
 
 /// Operation, thread count (oneDNN plans the work for the threads there are) and everything else a kernel depends on.
 class Key {

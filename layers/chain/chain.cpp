@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <tuple>
 
 #include "core/graph/op_interfaces.h"
 #include "core/tensors/eigen.h"
@@ -215,21 +215,11 @@ std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
   return specs;
 }
 
-/// The bytes, and then scale and zero point.
-std::optional<TensorSpec> Chain::packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const {
+std::optional<PackedForm> Chain::packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const {
   if (!parts_.quantizes(phase) || !parts_.quantizer->fits_bytes()) return std::nullopt;
-  return TensorSpec{Shape{infer(inputs)[0].shape.elements() + static_cast<std::int64_t>(sizeof(PackedGrid))},
-                    DType::kUInt8};
-}
-
-void Chain::unpack(const ForwardContext& context) const {
-  Tensor& y = context.output(0);
-  const std::uint8_t* codes = context.packed->data<std::uint8_t>();
-  PackedGrid grid;
-  std::memcpy(&grid, codes + y.elements(), sizeof grid);
-  parallel_for(y.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    unpack_bytes(codes + begin, end - begin, grid.scale, grid.zero_point, y.data<float>() + begin);
-  });
+  PackedForm form{.elements = infer(inputs)[0].shape.elements()};
+  std::tie(form.lowest, form.highest) = parts_.quantizer->code_range();
+  return form;
 }
 
 ChainRange ChainParts::stored_range(const ForwardContext& context) const {

@@ -49,12 +49,6 @@ struct ChainParts {
   bool needs_input() const { return scale_input >= 0 || normalises(); }
 };
 
-/// Scale and zero point, for unpacking.
-struct PackedGrid {
-  float scale = 1;
-  float zero_point = 0;
-};
-
 /// The ops behind a layer (or anywhere else) as one op, which the plan puts in their place:
 ///
 ///   x -> * vector (* vector) -> BatchNorm or + vector -> + tensor -> Relu or Relu6 -> FakeQuant -> MaxPool
@@ -67,7 +61,7 @@ struct PackedGrid {
 /// channel, also as rounded. So the range at the quantizer follows from the smallest and the largest x of each channel,
 /// to the bit. (A tensor added in between has no such bound: then the sum is written, looked at, and rounded in place.)
 ///
-/// Rounded to 8 bits or fewer, the output can be packed into bytes until backward reads it.
+/// Rounded to 8 bits or fewer, the output can be packed into bytes.
 ///
 /// Backward needs one bit an element, for clamping and straight-through estimator together. With a pool it needs one
 /// byte for each window: the place of the largest element, or a mark that no gradient passes. It reads x only for a
@@ -86,8 +80,7 @@ class Chain final : public FusedOp, public ObservesBatch, public PacksOutput {
   std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const override;
   /// Only the fast backend has chains.
   void store_observed(const ForwardContext& context, Backend) const override;
-  std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const override;
-  void unpack(const ForwardContext& context) const override;
+  std::optional<PackedForm> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
 

@@ -1,7 +1,7 @@
 #include <algorithm>
+#include <atomic>
 #include <cfloat>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "core/tensors/eigen.h"
@@ -42,15 +42,19 @@ class Forward {
     } else if (parts_.pool) {
       pool();
     } else {
-      pass(x_.data<float>(), addend(), map_, true);
+      pass(x_.data<float>(), addend(), y(), map_, true);
     }
+    // Bytes have no NaN: the tensor's is that of the scale.
+    if (found_nan_) packed_grid().scale = std::numeric_limits<float>::quiet_NaN();
   }
 
  private:
   VectorMap<float> vector() { return vector_of(scope_.take<float>(channels_)); }
   ConstVectorMap<float> input_vector(int i) const { return vector_of<float>(context_.input(i)); }
   const float* addend() const { return parts_.addend_input < 0 ? nullptr : input_vector(parts_.addend_input).data(); }
+  /// Null if y is only packed.
   float* y() const { return context_.output(0).data<float>(); }
+  std::int64_t elements() const { return context_.output(0).elements(); }
 
   /// The first pass over x, if there has to be one.
   void look_at_input() {
@@ -121,10 +125,11 @@ class Forward {
   void choose_grid(const ObservedRange& observed) {
     if (observes_ && !context_.observed.empty()) leave_range(observed);
     grid_ = parts_.quantizer->grid(parts_.stored_range(context_), observes_ ? &observed : nullptr);
-    const PackedGrid packed = {grid_.affine.scale, grid_.affine.zero_point};
-    if (context_.packed != nullptr)
-      std::memcpy(context_.packed->data<std::uint8_t>() + context_.output(0).elements(), &packed, sizeof packed);
+    if (context_.packed != nullptr) packed_grid() = code_grid();
   }
+
+  CodeGrid code_grid() const { return {grid_.affine.scale, grid_.affine.zero_point}; }
+  CodeGrid& packed_grid() const { return packed_grids({.elements = elements()}, *context_.packed)[0]; }
 
   /// The range in which gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the
   /// grid. None where nothing stops them, not even a NaN.
@@ -138,9 +143,9 @@ class Forward {
     return {{std::max(low, grid_.lowest), std::min(high, grid_.highest)}};
   }
 
-  /// One pass from x to y: the map and, with `finish`, the mask and the grid.
-  void pass(const float* x, const float* addend, const ChainMap& map, bool finish) {
-    ChainForward work{.x = x, .addend = addend, .y = y(), .n = x_.elements(), .map = map};
+  /// One pass from x to y, which may be null if it is only packed: the map and, with `finish`, the mask and the grid.
+  void pass(const float* x, const float* addend, float* y, const ChainMap& map, bool finish) {
+    ChainForward work{.x = x, .addend = addend, .y = y, .n = x_.elements(), .map = map};
     if (finish && !context_.saved.empty() && (parts_.clamps || quantizes_)) {
       const std::span<std::int32_t> mask = context_.saved[0]->values<std::int32_t>();
       if (const auto bounds = passing()) {
@@ -151,27 +156,30 @@ class Forward {
       }
     }
     parallel_for(mask_blocks(work.n), kPointwiseGrain / kMaskBlock, [&](std::int64_t begin, std::int64_t end) {
+      alignas(64) float unwritten[kPieceBlocks * kMaskBlock];
+      ChainForward own = work;
       for (std::int64_t block = begin; block < end; block += kPieceBlocks) {
         const std::int64_t last = std::min(end, block + kPieceBlocks);
-        chain_forward(work, block, last);
+        float* piece = y == nullptr ? unwritten : y + block * kMaskBlock;
+        own.y = piece, own.y_block = block;
+        chain_forward(own, block, last);
         if (finish && quantizes_)
-          round_piece(block * kMaskBlock, std::min(work.n, last * kMaskBlock) - block * kMaskBlock);
+          round_piece(piece, block * kMaskBlock, std::min(work.n, last * kMaskBlock) - block * kMaskBlock);
       }
     });
   }
 
-  /// n elements of y from `first` on, at most kPieceBlocks.
-  void round_piece(std::int64_t first, std::int64_t n) const {
-    float* piece = y() + first;
+  /// n elements of y from `first` on, at most kPieceBlocks, which are in `piece`.
+  void round_piece(float* piece, std::int64_t first, std::int64_t n) {
     if (rounding_ == nullptr) {
       parts_.quantizer->quantize_piece(grid_, piece, piece, n);
     } else {
       alignas(64) float unrounded[kPieceBlocks * kMaskBlock];
       std::copy_n(piece, n, unrounded);
       parts_.quantizer->quantize_piece(grid_, unrounded, piece, n);
-      encode(unrounded, first, n);
+      encode(unrounded, piece, first, n);
     }
-    pack(first, n);
+    keep_packed(piece, first, n);
   }
 
   void keep_rounding() {
@@ -183,25 +191,25 @@ class Forward {
       rounding_ = reinterpret_cast<std::int16_t*>(bytes.data());
   }
 
-  /// Keeps codes of the roundings beside y, for backward.
-  void encode(const float* unrounded, std::int64_t first, std::int64_t n) const {
-    rounding_codes(unrounded, y() + first, n, grid_.affine.scale, grid_.lowest, grid_.highest, rounding_ + first);
+  /// Keeps codes of the roundings of n elements from `first` on, which are `y` when rounded, for backward.
+  void encode(const float* unrounded, const float* y, std::int64_t first, std::int64_t n) const {
+    rounding_codes(unrounded, y, n, grid_.affine.scale, grid_.lowest, grid_.highest, rounding_ + first);
   }
 
-  /// n elements of y from `first` on, if the plan wants that.
-  void pack(std::int64_t first, std::int64_t n) const {
-    if (context_.packed != nullptr)
-      pack_bytes(y() + first, n, grid_.affine.scale, grid_.affine.zero_point,
-                 context_.packed->data<std::uint8_t>() + first);
+  /// n elements from `first` on, which are `y`, if the plan wants that.
+  void keep_packed(const float* y, std::int64_t first, std::int64_t n) {
+    if (context_.packed != nullptr && pack(y, n, code_grid(), context_.packed->data<std::uint8_t>() + first))
+      found_nan_.store(true, std::memory_order_relaxed);
   }
 
   void add_then_round() {
-    pass(x_.data<float>(), addend(), map_, false);
+    float* sum = y() != nullptr ? y() : scope_.take<float>(static_cast<std::size_t>(elements())).data();
+    pass(x_.data<float>(), addend(), sum, map_, false);
     ObservedRange range;
-    range.has_nan = column_ranges(y(), x_.elements(), 1, &range.least, &range.largest);
+    range.has_nan = column_ranges(sum, x_.elements(), 1, &range.least, &range.largest);
     choose_grid(range);
     // The next loops only set the mask and round. (The sum has been clamped already: clamping again changes nothing.)
-    if (quantizes_ || parts_.clamps) pass(y(), nullptr, {.low = parts_.low, .high = parts_.high}, true);
+    if (quantizes_ || parts_.clamps) pass(sum, nullptr, sum, {.low = parts_.low, .high = parts_.high}, true);
   }
 
   void pool() {
@@ -211,7 +219,7 @@ class Forward {
   }
 
   /// Rows of windows begin..end, some at a time: as many as fit into the first cache.
-  void pool_rows(const ChainPool& pool, std::int64_t begin, std::int64_t end) const {
+  void pool_rows(const ChainPool& pool, std::int64_t begin, std::int64_t end) {
     const auto bounds = passing();
     const auto [pass_low, pass_high] = bounds.value_or(std::pair(0.0f, 0.0f));
     const std::int64_t tile = pool.tile(), pooled = pool.pooled();
@@ -229,19 +237,19 @@ class Forward {
       if (quantizes_) parts_.quantizer->quantize_piece(grid_, values, taps, n);
       for (std::int64_t k = 0; k < rows; ++k, ++i) {
         const float *from = taps + k * tile, *unrounded = bounds ? values + k * tile : nullptr;
-        float* to = y() + i * pooled;
+        float* to = y() == nullptr ? largest : y() + i * pooled;
         std::uint8_t* winner = winners == nullptr ? nullptr : winners + i * pooled;
-        if (pool.has_room_behind(i, end)) {
+        if (to != largest && pool.has_room_behind(i, end)) {
           pool_window_row(pool, from, unrounded, pass_low, pass_high, to, winner, of_winners);
         } else {
           // Numbers behind the last row must not be written.
           pool_window_row(pool, from, unrounded, pass_low, pass_high, largest, winner == nullptr ? nullptr : tap,
                           of_winners);
-          std::copy_n(largest, pooled, to);
+          if (to != largest) std::copy_n(largest, pooled, to);
           if (winner != nullptr) std::copy_n(tap, pooled, winner);
         }
-        if (of_winners != nullptr) encode(of_winners, i * pooled, pooled);
-        pack(i * pooled, pooled);
+        if (of_winners != nullptr) encode(of_winners, to, i * pooled, pooled);
+        keep_packed(to, i * pooled, pooled);
       }
     }
   }
@@ -263,6 +271,8 @@ class Forward {
   ChainGrid grid_;
   /// Null where there is no backward pass that wants them.
   std::int16_t* rounding_ = nullptr;
+  /// While packing.
+  std::atomic<bool> found_nan_ = false;
 };
 
 }  // namespace

@@ -58,16 +58,6 @@ void chain_forward(const ChainForward& work, std::int64_t first, std::int64_t la
   loops(work, first, last);
 }
 
-void pack_bytes(const float* y, std::int64_t n, float scale, float zero_point, std::uint8_t* codes) {
-  static const auto loop = MINIQAT_PICK(pack);
-  loop(y, n, scale, zero_point, codes);
-}
-
-void unpack_bytes(const std::uint8_t* codes, std::int64_t n, float scale, float zero_point, float* y) {
-  static const auto loop = MINIQAT_PICK(unpack);
-  loop(codes, n, scale, zero_point, y);
-}
-
 void chain_forward(const ChainForward& work) {
   parallel_for(mask_blocks(work.n), kPointwiseGrain / kMaskBlock,
                [&](std::int64_t begin, std::int64_t end) { chain_forward(work, begin, end); });

@@ -47,11 +47,12 @@ struct ChainMap {
 };
 
 /// y = v. With `mask` (mask_words(n) words) also writes down where pass_low <= v <= pass_high, the elements at which a
-/// gradient passes. `addend` may be null. y may be x.
+/// gradient passes. `addend` may be null. y may be x. y begins with block `y_block`, all else with the first.
 struct ChainForward {
   const float* x = nullptr;
   const float* addend = nullptr;
   float* y = nullptr;
+  std::int64_t y_block = 0;
   std::int64_t n = 0;
   ChainMap map = {};
   float pass_low = 0;
@@ -63,11 +64,6 @@ struct ChainForward {
 void chain_forward(const ChainForward& work, std::int64_t first, std::int64_t last);
 /// All blocks, shared between the threads.
 void chain_forward(const ChainForward& work);
-
-/// codes = y / scale + zero_point for numbers y = (code - zero_point) * scale on a grid, and back to the very same
-/// bits. NaN, and any y of a NaN scale, becomes some code (and NaN again by the scale).
-void pack_bytes(const float* y, std::int64_t n, float scale, float zero_point, std::uint8_t* codes);
-void unpack_bytes(const std::uint8_t* codes, std::int64_t n, float scale, float zero_point, float* y);
 
 /// With g = d_y where the mask has a 1 (everywhere without mask), else 0:
 ///   sums += g and products += g * (x - shift), by column of the row (where asked for; products need sums);

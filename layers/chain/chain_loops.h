@@ -38,15 +38,16 @@ static void forward_blocks(const ChainForward& f, std::int64_t first, std::int64
     const std::int64_t at = block * kMaskBlock, count = std::min(kMaskBlock, f.n - at);
     const std::int64_t column = at % f.map.width;
     std::uint32_t* mask = kMask ? f.mask + block * kMaskLanes : nullptr;
+    float* to = f.y + (block - f.y_block) * kMaskBlock;
     if (count == kMaskBlock) {
-      forward_block<kind, kAddend, kMask>(f, f.x + at, kAddend ? f.addend + at : nullptr, f.y + at, mask, column);
+      forward_block<kind, kAddend, kMask>(f, f.x + at, kAddend ? f.addend + at : nullptr, to, mask, column);
       continue;
     }
     float x[kMaskBlock], addend[kMaskBlock], y[kMaskBlock];
     std::fill_n(std::copy_n(f.x + at, count, x), kMaskBlock - count, 0.0f);
     if constexpr (kAddend) std::fill_n(std::copy_n(f.addend + at, count, addend), kMaskBlock - count, 0.0f);
     forward_block<kind, kAddend, kMask>(f, x, addend, y, mask, column);
-    std::copy_n(y, count, f.y + at);
+    std::copy_n(y, count, to);
   }
 }
 
@@ -67,21 +68,6 @@ static void forward(const ChainForward& f, std::int64_t first, std::int64_t last
     forward_kind<MapKind::kOffset>(f, first, last);
   else
     forward_kind<MapKind::kNone>(f, first, last);
-}
-
-static void pack(const float* y, std::int64_t n, float scale, float zero_point, std::uint8_t* codes) {
-  // The quotient is a whole number but for rounding. Adding 0.5 and cutting off rounds it; NaN must not be converted.
-  const float inverse = 1 / scale, rounding = zero_point + 0.5f;
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float code = y[i] * inverse + rounding;
-    codes[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(code == code ? code : 0.0f));
-  }
-}
-
-static void unpack(const std::uint8_t* codes, std::int64_t n, float scale, float zero_point, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) y[i] = (static_cast<float>(codes[i]) - zero_point) * scale;
 }
 
 /// What d_x is made of.

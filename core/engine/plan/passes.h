@@ -71,6 +71,21 @@ struct GradientFlow {
 
 GradientFlow gradient_flow(const SelectedNodes& nodes, const PlanRequest& request);
 
+/// Who computes with packed tensors. A view (OpTraits::view) of one is the same tensor here, which goes by its first
+/// form, the root.
+struct Packing {
+  /// What the outputs 0 that have a packed form are in it.
+  std::map<TensorKey, PackedForm> forms;
+  /// By view.
+  std::map<TensorKey, TensorKey> roots;
+  /// The nodes whose forward reads its inputs packed.
+  std::set<int> readers;
+
+  TensorKey root_of(const Output& output) const;
+};
+
+Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request);
+
 /// When a tensor of the graph is needed.
 struct TensorLife {
   static constexpr int kNever = -1;
@@ -81,24 +96,33 @@ struct TensorLife {
   int last_read = 0;
   int last_forward_read = 0;
   int first_backward_read = kNever;
-  /// Between its last use in forward and its first in backward it is kept in PacksOutput's form, and its memory serves
-  /// others.
+  /// The last step that reads it packed.
+  int last_packed_read = kNever;
+  /// Forward leaves it in PacksOutput's form.
   bool is_packed = false;
+  /// Between its last use in forward and its first in backward only its packed form is kept, and its memory serves
+  /// others.
+  bool rests_packed = false;
+  /// Nothing in forward reads it in another form: it has no memory there.
+  bool is_only_packed = false;
 };
 using TensorLives = std::map<TensorKey, TensorLife>;
 
-/// The lives of all outputs of the nodes. A large one that rests between forward and backward is packed if its op can.
-/// (In training only: there a NaN makes the whole tensor NaN, of which nothing is lost. Bytes have no NaN.)
-TensorLives tensor_lives(const SelectedNodes& nodes, const GradientFlow& flow, const PlanRequest& request);
+/// The lives of all outputs of the nodes. What nodes read packed is packed; so is, in training, a large output that
+/// rests between forward and backward. (A NaN makes the whole packed tensor NaN.)
+TensorLives tensor_lives(const SelectedNodes& nodes, const GradientFlow& flow, const Packing& packing,
+                         const PlanRequest& request);
 
 /// Which tensors share a stretch of memory. Stretches go by their place in `stretches`.
 struct Placement {
   /// The stretch of tensors that the session binds, of constants, and of views of either: it is not the plan's.
   static constexpr int kBound = -1;
+  /// That of tensors which forward only packs, and of views of them.
+  static constexpr int kNowhere = -2;
 
   /// All outputs but those that forward leaves out.
   std::map<TensorKey, int> values;
-  /// Where packed tensors are for backward.
+  /// Where tensors that rest packed are for backward.
   std::map<TensorKey, int> unpacked;
   std::map<TensorKey, int> gradients;
   /// By (node, input): a further part of a gradient, to be added to it.
@@ -109,7 +133,7 @@ struct Placement {
   std::vector<Lifetime> stretches;
 };
 
-Placement place_tensors(const SelectedNodes& nodes, const GradientFlow& flow, const TensorLives& lives,
-                        const PlanRequest& request);
+Placement place_tensors(const SelectedNodes& nodes, const GradientFlow& flow, const Packing& packing,
+                        const TensorLives& lives, const PlanRequest& request);
 
 }  // namespace miniqat

@@ -19,7 +19,8 @@ bool differentiable(const SelectedNode& selected, int input) {
 /// The node of output 0: the last one of fused nodes, though others of them may give further outputs.
 const Node* producer(const SelectedNode& selected) { return selected.outputs.front().node; }
 
-TensorLives reads_of_tensors(const SelectedNodes& nodes, const GradientFlow& flow, const PlanRequest& request) {
+TensorLives reads_of_tensors(const SelectedNodes& nodes, const GradientFlow& flow, const Packing& packing,
+                             const PlanRequest& request) {
   const int count = static_cast<int>(nodes.size());
   TensorLives lives;
   const auto keep_until = [&](const Output& output, int step) -> TensorLife& {
@@ -36,7 +37,13 @@ TensorLives reads_of_tensors(const SelectedNodes& nodes, const GradientFlow& flo
     const SelectedNode& selected = nodes[i];
     for (const Output& output : selected.outputs)
       keep_until(output, request.backend == Backend::kFast ? i : end_step(nodes));
-    for (const Output& input : selected.inputs) read(input, i);
+    const bool reads_packed = packing.readers.contains(i);
+    for (const Output& input : selected.inputs) {
+      if (reads_packed)
+        lives[packing.root_of(input)].last_packed_read = i, lives[key_of(input)].is_read = true;
+      else
+        read(input, i);
+    }
     if (!flow.runs_backward[i]) continue;
     for (const int k : selected.traits.backward_inputs) read(selected.inputs[k], backward_step(nodes, i));
     for (const int k : selected.traits.backward_outputs) read(selected.outputs[k], backward_step(nodes, i));
@@ -53,6 +60,48 @@ std::set<TensorKey> viewed_tensors(const SelectedNodes& nodes) {
     if (selected.traits.view) viewed.insert(key_of(selected.inputs[0]));
   return viewed;
 }
+
+/// A tensor and its views become one: what the views' readers need, the root has to have. (A view by itself reads
+/// nothing.)
+class ViewsOfPacked {
+ public:
+  ViewsOfPacked(const SelectedNodes& nodes, const Packing& packing) : nodes_(nodes), packing_(packing) {}
+
+  /// For a root at node i that some node reads packed.
+  void join(int i, TensorLives& lives) const {
+    const TensorKey root = key_of(nodes_[i].outputs[0]);
+    TensorLife& life = lives.at(root);
+    life.is_only_packed = !packing_.forms.at(root).needs_tensor && !is_read_in_forward(root, lives);
+    for (const auto& [view, of] : packing_.roots) {
+      if (of != root) continue;
+      const TensorLife& of_view = lives.at(view);
+      life.last_read = std::max(life.last_read, of_view.last_read);
+      life.last_forward_read = std::max(life.last_forward_read, of_view.last_forward_read);
+      if (life.first_backward_read == TensorLife::kNever ||
+          (of_view.first_backward_read != TensorLife::kNever && of_view.first_backward_read < life.first_backward_read))
+        life.first_backward_read = of_view.first_backward_read;
+    }
+  }
+
+ private:
+  /// As it is, by a node that is no view of it, or as a fetch.
+  bool is_read_in_forward(const TensorKey& root, const TensorLives& lives) const {
+    const int end = end_step(nodes_);
+    const auto is_fetched = [&](const TensorKey& key) { return lives.at(key).last_read >= end; };
+    if (is_fetched(root)) return true;
+    for (const auto& [view, of] : packing_.roots)
+      if (of == root && is_fetched(view)) return true;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (packing_.readers.contains(static_cast<int>(i)) || nodes_[i].traits.view) continue;
+      for (const Output& input : nodes_[i].inputs)
+        if (packing_.root_of(input) == root) return true;
+    }
+    return false;
+  }
+
+  const SelectedNodes& nodes_;
+  const Packing& packing_;
+};
 
 }  // namespace
 
@@ -86,16 +135,55 @@ GradientFlow gradient_flow(const SelectedNodes& nodes, const PlanRequest& reques
   return flow;
 }
 
-TensorLives tensor_lives(const SelectedNodes& nodes, const GradientFlow& flow, const PlanRequest& request) {
-  TensorLives lives = reads_of_tensors(nodes, flow, request);
-  if (request.backend != Backend::kFast || !request.training) return lives;
-  const std::set<TensorKey> viewed = viewed_tensors(nodes);
-  for (const SelectedNode& selected : nodes) {
+TensorKey Packing::root_of(const Output& output) const {
+  const auto found = roots.find(key_of(output));
+  return found != roots.end() ? found->second : key_of(output);
+}
+
+Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
+  Packing packing;
+  if (request.backend != Backend::kFast) return packing;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const SelectedNode& selected = nodes[i];
     const Output& out = selected.outputs[0];
+    if (const auto form = packed_output_of(*selected.op, selected.input_specs(), phase_of(request)))
+      packing.forms.emplace(key_of(out), *form);
+    if (request.arithmetic != Arithmetic::kInteger) continue;
+    if (selected.traits.view && packing.forms.contains(packing.root_of(selected.inputs[0])))
+      packing.roots[key_of(out)] = packing.root_of(selected.inputs[0]);
+    const auto* reads = as<ReadsPacked>(*selected.op);
+    if (reads == nullptr) continue;
+    std::vector<PackedForm> forms;
+    for (const Output& input : selected.inputs)
+      if (const auto found = packing.forms.find(packing.root_of(input)); found != packing.forms.end())
+        forms.push_back(found->second);
+    if (forms.size() == selected.inputs.size() && reads->reads_packed(selected.input_specs(), forms))
+      packing.readers.insert(static_cast<int>(i));
+  }
+  return packing;
+}
+
+TensorLives tensor_lives(const SelectedNodes& nodes, const GradientFlow& flow, const Packing& packing,
+                         const PlanRequest& request) {
+  TensorLives lives = reads_of_tensors(nodes, flow, packing, request);
+  const std::set<TensorKey> viewed = viewed_tensors(nodes);
+  const ViewsOfPacked views(nodes, packing);
+  for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
+    const Output& out = nodes[i].outputs[0];
+    const auto form = packing.forms.find(key_of(out));
+    if (form == packing.forms.end()) continue;
     TensorLife& life = lives.at(key_of(out));
+    const bool has_readers = life.last_packed_read != TensorLife::kNever;
+    if (has_readers) views.join(i, lives);
+    const bool is_large = out.spec().bytes() >= kWorthPacking && request.training && !form->second.needs_tensor &&
+                          (has_readers || !viewed.contains(key_of(out)));
     const bool rests = life.first_backward_read != TensorLife::kNever && life.last_read < end_step(nodes);
-    life.is_packed = rests && out.spec().bytes() >= kWorthPacking && !viewed.contains(key_of(out)) &&
-                     packed_output_of(*selected.op, selected.input_specs(), phase_of(request));
+    life.rests_packed = rests && (is_large || life.is_only_packed);
+    life.is_packed = has_readers || life.rests_packed;
+  }
+  for (const auto& [view, root] : packing.roots) {
+    lives.at(view).rests_packed = lives.at(root).rests_packed;
+    lives.at(view).is_only_packed = lives.at(root).is_only_packed;
   }
   return lives;
 }
@@ -106,15 +194,16 @@ namespace {
 /// then.
 class Placer {
  public:
-  Placer(const SelectedNodes& nodes, const GradientFlow& flow, const TensorLives& lives, const PlanRequest& request)
-      : nodes_(nodes), flow_(flow), lives_(lives), request_(request) {
+  Placer(const SelectedNodes& nodes, const GradientFlow& flow, const Packing& packing, const TensorLives& lives,
+         const PlanRequest& request)
+      : nodes_(nodes), flow_(flow), packing_(packing), lives_(lives), request_(request) {
     for (std::size_t i = 0; i < nodes.size(); ++i)
       for (const Output& output : nodes[i].outputs) producer_[output.node] = static_cast<int>(i);
   }
 
   Placement place() {
     for (const SelectedNode& selected : nodes_)
-      if (const TensorLife& life = lives_.at(key_of(selected.outputs[0])); life.is_packed)
+      if (const TensorLife& life = lives_.at(key_of(selected.outputs[0])); life.is_packed && life.rests_packed)
         placed_.unpacked[key_of(selected.outputs[0])] =
             new_stretch(bytes_of(selected.outputs[0]), life.first_backward_read, life.last_read);
     const int count = static_cast<int>(nodes_.size());
@@ -154,10 +243,10 @@ class Placer {
     if (fast() && flow_.runs_backward[i])
       for (const TensorSpec& spec : saved_by(*selected.op, selected.input_specs()))
         placed_.saved[i].push_back(new_stretch(spec.bytes(), i, backward_step(nodes_, i)));
-    if (const TensorLife& life = lives_.at(key_of(selected.outputs[0])); life.is_packed) {
-      const TensorSpec spec = *packed_output_of(*selected.op, selected.input_specs(), phase_of(request_));
-      placed_.packed[i] = new_stretch(spec.bytes(), i, life.first_backward_read);
-    }
+    if (const TensorLife& life = lives_.at(key_of(selected.outputs[0])); life.is_packed)
+      placed_.packed[i] =
+          new_stretch(packing_.forms.at(key_of(selected.outputs[0])).spec().bytes(), i,
+                      std::max(life.last_packed_read, life.rests_packed ? life.first_backward_read : i));
   }
 
   /// An output that forward can do without, and nobody reads.
@@ -170,7 +259,8 @@ class Placer {
   int place_output(int i, int k) {
     const auto& [traits, inputs, outputs] = std::tie(nodes_[i].traits, nodes_[i].inputs, nodes_[i].outputs);
     const TensorLife& life = lives_.at(key_of(outputs[k]));
-    const int last = life.is_packed ? life.last_forward_read : life.last_read;
+    if (k == 0 && life.is_only_packed) return Placement::kNowhere;
+    const int last = life.rests_packed ? life.last_forward_read : life.last_read;
     if (k == 0 && fast() && traits.view)
       return value(inputs[0]) == Placement::kBound ? Placement::kBound : shared(value(inputs[0]), last);
     if (k == 0 && fast() && traits.forward_in_place && may_overwrite_input(i)) return shared(value(inputs[0]), last);
@@ -181,8 +271,7 @@ class Placer {
   bool may_overwrite_input(int i) const {
     const std::vector<Output>& inputs = nodes_[i].inputs;
     const int stretch = value(inputs[0]);
-    if (stretch == Placement::kBound || last_step(stretch) > i || bytes_of(inputs[0]) != bytes_of(nodes_[i].outputs[0]))
-      return false;
+    if (stretch < 0 || last_step(stretch) > i || bytes_of(inputs[0]) != bytes_of(nodes_[i].outputs[0])) return false;
     return std::ranges::all_of(inputs,
                                [&](const Output& other) { return other == inputs[0] || value(other) != stretch; });
   }
@@ -230,17 +319,18 @@ class Placer {
     if (!fast() || k != nodes_[i].traits.gradient_over_input) return false;
     const std::vector<Output>& inputs = nodes_[i].inputs;
     const int stretch = value_in_backward(inputs[k]);
-    return stretch != Placement::kBound && last_step(stretch) <= backward_step(nodes_, i) &&
+    return stretch >= 0 && last_step(stretch) <= backward_step(nodes_, i) &&
            std::ranges::count(inputs, stretch, [&](const Output& input) { return value_in_backward(input); }) == 1;
   }
 
   int value_in_backward(const Output& output) const {
-    const auto found = placed_.unpacked.find(key_of(output));
+    const auto found = placed_.unpacked.find(packing_.root_of(output));
     return found != placed_.unpacked.end() ? found->second : value(output);
   }
 
   const SelectedNodes& nodes_;
   const GradientFlow& flow_;
+  const Packing& packing_;
   const TensorLives& lives_;
   const PlanRequest& request_;
   /// The position of the node that makes a tensor.
@@ -250,9 +340,9 @@ class Placer {
 
 }  // namespace
 
-Placement place_tensors(const SelectedNodes& nodes, const GradientFlow& flow, const TensorLives& lives,
-                        const PlanRequest& request) {
-  return Placer(nodes, flow, lives, request).place();
+Placement place_tensors(const SelectedNodes& nodes, const GradientFlow& flow, const Packing& packing,
+                        const TensorLives& lives, const PlanRequest& request) {
+  return Placer(nodes, flow, packing, lives, request).place();
 }
 
 }  // namespace miniqat

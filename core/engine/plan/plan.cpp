@@ -17,11 +17,14 @@ namespace {
 /// Writes the plan, all decisions being made: memory, the tensors in it, the steps.
 class PlanWriter {
  public:
-  PlanWriter(const SelectedNodes& nodes, const Placement& placed, const PlanRequest& request)
-      : nodes_(nodes), placed_(placed), request_(request), layout_(place_in_arena(placed.stretches)) {
+  PlanWriter(const SelectedNodes& nodes, const Packing& packing, const Placement& placed, const PlanRequest& request)
+      : nodes_(nodes),
+        packing_(packing),
+        placed_(placed),
+        request_(request),
+        layout_(place_in_arena(placed.stretches)) {
     allocate();
-    for (const auto& [key, stretch] : placed.values)
-      values_[key] = stretch == Placement::kBound ? &plan_->tensors.emplace_back() : new_tensor(stretch, spec_of(key));
+    for (const auto& [key, stretch] : placed.values) values_[key] = place_of(key, stretch);
     for (const auto& [key, stretch] : placed.gradients) gradients_[key] = new_tensor(stretch, spec_of(key));
     for (const SelectedNode& selected : nodes) {
       if (selected.fused) plan_->fused.push_back(selected.fused);
@@ -35,8 +38,8 @@ class PlanWriter {
     for (int i = 0; i < count; ++i) nodes_[i].node->inputs().empty() ? write_source(*nodes_[i].node) : write_forward(i);
     place_observations();
     for (const auto& [i, stretch] : placed_.packed) {
-      const TensorKey key = key_of(nodes_[i].outputs[0]);
-      unpacks_[lives.at(key).first_backward_read].push_back(i);
+      const TensorLife& life = lives.at(key_of(nodes_[i].outputs[0]));
+      if (life.rests_packed) unpacks_[life.first_backward_read].push_back(i);
     }
     for (int i = count - 1; i >= 0; --i)
       if (flow.runs_backward[i]) write_backward(i, flow);
@@ -60,6 +63,12 @@ class PlanWriter {
         plan_->stretches.emplace_back(Shape{static_cast<std::int64_t>(stretch.bytes)}, DType::kUInt8);
     else
       plan_->arena = Tensor(Shape{static_cast<std::int64_t>((layout_.bytes + 7) / 8)}, DType::kInt64);
+  }
+
+  Tensor* place_of(const TensorKey& key, int stretch) {
+    if (stretch == Placement::kBound) return &plan_->tensors.emplace_back();
+    if (stretch == Placement::kNowhere) return &plan_->tensors.emplace_back(Tensor::view(nullptr, spec_of(key)));
+    return new_tensor(stretch, spec_of(key));
   }
 
   Tensor view(int stretch, const TensorSpec& spec) {
@@ -123,8 +132,12 @@ class PlanWriter {
       for (std::size_t k = 0; k < specs.size(); ++k) context.saved.push_back(new_tensor(saved->second[k], specs[k]));
     }
     if (const auto packed = placed_.packed.find(i); packed != placed_.packed.end())
-      context.packed =
-          new_tensor(packed->second, *packed_output_of(*selected.op, selected.input_specs(), phase_of(request_)));
+      packed_[key_of(first)] = context.packed = new_tensor(packed->second, packing_.forms.at(key_of(first)).spec());
+    if (packing_.readers.contains(i))
+      for (const Output& input : selected.inputs) {
+        context.packed_inputs.push_back(packed_.at(packing_.root_of(input)));
+        context.packed_forms.push_back(packing_.forms.at(packing_.root_of(input)));
+      }
     forward_of_[i] = plan_->forward.size();
     plan_->forward.push_back(std::move(step));
   }
@@ -187,18 +200,27 @@ class PlanWriter {
       }
       step.context.d_inputs.push_back(d_input);
     }
-    for (const int packed : unpacks_[backward_step(nodes_, i)]) {
-      Tensor* tensor = value(nodes_[packed].outputs[0]);
-      const int unpacked = placed_.unpacked.at(key_of(nodes_[packed].outputs[0]));
-      step.unpacks.push_back(&plan_->packed.emplace_back(
-          Plan::Packed{nodes_[packed].op, context_of(packed), tensor, *tensor, view(unpacked, tensor->spec())}));
-    }
+    for (const int packed : unpacks_[backward_step(nodes_, i)]) step.unpacks.push_back(write_unpack(packed));
     plan_->backward.push_back(std::move(step));
+  }
+
+  const Plan::Packed* write_unpack(int i) {
+    const TensorKey key = key_of(nodes_[i].outputs[0]);
+    std::vector<Tensor*> tensors = {values_.at(key)};
+    for (const auto& [view, root] : packing_.roots)
+      if (root == key) tensors.push_back(values_.at(view));
+    const Tensor& tensor = *tensors.front();
+    return &plan_->packed.emplace_back(Plan::Packed{.form = packing_.forms.at(key),
+                                                    .bytes = packed_.at(key),
+                                                    .tensors = tensors,
+                                                    .forward_place = tensor,
+                                                    .backward_place = view(placed_.unpacked.at(key), tensor.spec())});
   }
 
   const ForwardContext* context_of(int i) const { return &plan_->forward[forward_of_.at(i)].context; }
 
   const SelectedNodes& nodes_;
+  const Packing& packing_;
   const Placement& placed_;
   const PlanRequest& request_;
   const ArenaLayout layout_;
@@ -208,11 +230,17 @@ class PlanWriter {
   std::set<std::string> staged_names_;
   /// The place of node i in plan_->forward.
   std::map<int, std::size_t> forward_of_;
+  /// The bytes of packed tensors.
+  std::map<TensorKey, Tensor*> packed_;
   /// The nodes whose output 0 has to be unpacked before a step.
   std::map<int, std::vector<int>> unpacks_;
 };
 
 }  // namespace
+
+void Plan::Packed::move_to(const Tensor& place) const {
+  for (Tensor* tensor : tensors) *tensor = Tensor::view(const_cast<void*>(place.raw()), tensor->spec());
+}
 
 TensorSpec planned(const TensorSpec& spec, const PlanRequest& request) {
   return {spec.shape, spec.dtype == DType::kFloat32 ? request.precision : spec.dtype};
@@ -223,9 +251,10 @@ Phase phase_of(const PlanRequest& request) { return {request.training, request.q
 std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& request) {
   const SelectedNodes nodes = fuse_nodes(select_nodes(graph, request), request);
   const GradientFlow flow = gradient_flow(nodes, request);
-  const TensorLives lives = tensor_lives(nodes, flow, request);
-  const Placement placed = place_tensors(nodes, flow, lives, request);
-  std::unique_ptr<Plan> plan = PlanWriter(nodes, placed, request).write(flow, lives);
+  const Packing packing = choose_packing(nodes, request);
+  const TensorLives lives = tensor_lives(nodes, flow, packing, request);
+  const Placement placed = place_tensors(nodes, flow, packing, lives, request);
+  std::unique_ptr<Plan> plan = PlanWriter(nodes, packing, placed, request).write(flow, lives);
   plan->memory.dropped_nodes = static_cast<int>(graph.size()) - plan->memory.nodes;
   return plan;
 }

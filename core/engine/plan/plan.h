@@ -38,12 +38,15 @@ struct Plan {
   };
   /// An output that backward reads and that forward leaves packed, so that its memory serves others in between.
   struct Packed {
-    const Op* op = nullptr;
-    const ForwardContext* forward = nullptr;
-    Tensor* tensor = nullptr;
-    /// Where the tensor is until it is unpacked, and then.
+    PackedForm form;
+    const Tensor* bytes = nullptr;
+    /// The tensor, and views of it.
+    std::vector<Tensor*> tensors;
+    /// Where the tensor is until it is unpacked (nowhere, if forward only packs it), and then.
     Tensor forward_place = {};
     Tensor backward_place = {};
+
+    void move_to(const Tensor& place) const;
   };
   struct BackwardStep {
     const Node* node = nullptr;

@@ -1,0 +1,95 @@
+#include "layers/kernels/packed_product.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "core/kernels/instruction_set.h"
+#include "core/kernels/onednn.h"
+#include "core/threads/parallel.h"
+
+namespace miniqat::layers {
+namespace {
+
+#define MINIQAT_LOOPS "layers/kernels/packed_product_loops.h"
+#include "core/kernels/per_instruction_set.h"
+
+constexpr int kByteMax = 255;
+
+/// A whole number of rows of `columns`, some vectors long.
+std::int64_t row_width(std::int64_t columns) {
+  constexpr std::int64_t kLeast = 128;
+  return (kLeast + columns - 1) / columns * columns;
+}
+
+/// number(c) for the columns, repeated to row_width().
+template <class T, class Number>
+std::span<T> repeated(ScratchScope& scope, std::int64_t columns, const Number& number) {
+  const std::span<T> row = scope.take<T>(static_cast<std::size_t>(row_width(columns)));
+  for (std::int64_t c = 0; c < columns; ++c) row[c] = number(c);
+  for (std::size_t i = columns; i < row.size(); ++i) row[i] = row[i - columns];
+  return row;
+}
+
+/// Calls body(first element, elements) for rows of `width`, in parallel.
+template <class Body>
+void for_rows_of(std::int64_t n, std::int64_t width, const Body& body) {
+  const std::int64_t rows = (n + width - 1) / width;
+  parallel_for(rows, std::max<std::int64_t>(1, kPointwiseGrain / width), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) body(row * width, std::min(width, n - row * width));
+  });
+}
+
+/// Of a NaN grid, whose scale says so: anything.
+std::int32_t zero_point_of(const CodeGrid& grid) {
+  return grid.zero_point == grid.zero_point ? static_cast<std::int32_t>(grid.zero_point) : 0;
+}
+
+}  // namespace
+
+bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, std::int64_t columns, bool adds_pairs) {
+  const PackedForm &x = forms[0], &filter = forms[1];
+  if (x.grids != 1 || (filter.grids != 1 && filter.grids != columns)) return false;
+  const int largest = std::max(-filter.lowest, filter.highest);
+  if (filter.lowest < std::numeric_limits<std::int8_t>::min() ||
+      filter.highest > std::numeric_limits<std::int8_t>::max())
+    return false;
+  if (onednn::exact_byte() == 0 || (adds_pairs && largest > onednn::exact_byte())) return false;
+  // Twice: the zero point's share is as large.
+  return 2 * terms * kByteMax * largest <= std::numeric_limits<std::int32_t>::max();
+}
+
+PackedProduct::PackedProduct(const ForwardContext& context, std::int64_t columns, ScratchScope& scope)
+    : scope_(scope),
+      columns_(columns),
+      x_(packed_tensor(context.packed_forms[0], *context.packed_inputs[0])),
+      packed_filter_(packed_tensor(context.packed_forms[1], *context.packed_inputs[1])),
+      filter_(scope.take<std::int8_t>(static_cast<std::size_t>(context.packed_forms[1].elements))),
+      zero_point_(static_cast<std::uint8_t>(zero_point_of(x_.grids[0]))) {
+  static const auto loop = MINIQAT_PICK(signed_row);
+  const std::span<const CodeGrid> grids = packed_filter_.grids;
+  ScratchScope own;
+  const auto zero_points = repeated<std::int32_t>(
+      own, columns, [&](std::int64_t c) { return zero_point_of(grids[static_cast<std::size_t>(c) % grids.size()]); });
+  for_rows_of(std::ssize(filter_), std::ssize(zero_points), [&](std::int64_t first, std::int64_t n) {
+    loop(packed_filter_.codes + first, n, zero_points.data(), filter_.data() + first);
+  });
+}
+
+void PackedProduct::finish(float* sums, std::int64_t n) {
+  static const auto loop = MINIQAT_PICK(scale_row);
+  const std::span<std::int32_t> of_weights = scope_.filled<std::int32_t>(static_cast<std::size_t>(columns_), 0);
+  if (zero_point_ != 0)
+    for (std::int64_t i = 0; i < std::ssize(filter_); i += columns_)
+      for (std::int64_t c = 0; c < columns_; ++c) of_weights[c] += filter_[i + c];
+  const auto less =
+      repeated<std::int32_t>(scope_, columns_, [&](std::int64_t c) { return zero_point_ * of_weights[c]; });
+  const std::span<const CodeGrid> grids = packed_filter_.grids;
+  const auto scales = repeated<float>(scope_, columns_, [&](std::int64_t c) {
+    return x_.grids[0].scale * grids[static_cast<std::size_t>(c) % grids.size()].scale;
+  });
+  for_rows_of(n, std::ssize(scales),
+              [&](std::int64_t first, std::int64_t count) { loop(sums + first, count, less.data(), scales.data()); });
+}
+
+}  // namespace miniqat::layers

@@ -1,0 +1,288 @@
+// Layers that compute with the integers of their inputs (Arithmetic::kInteger): sums to the bit, gradients as
+// simulated.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/engine/plan/plan.h"
+#include "core/engine/session.h"
+#include "core/kernels/onednn.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
+#include "layers/layers.h"
+#include "layers/reference/conv2d.h"
+#include "optim/sgd.h"
+#include "quantize/fake_quant.h"
+#include "tests/errors.h"
+#include "tests/fewer_cases.h"
+
+namespace miniqat::quantize::integer_layers_test {
+namespace {
+
+using testing::error_of;
+using testing::mentions;
+using testing::OneIn;
+
+/// images -> (Relu) -> FakeQuant -> Conv2D <- FakeQuant <- filter, and the mean of what becomes of it squared; or with
+/// `matrix` a MatMul of the images as rows.
+struct LayerCase {
+  Shape images;
+  Shape filter;
+  layers::Conv2dAttributes window = {};
+  bool matrix = false;
+  FakeQuantAttributes x = {};
+  FakeQuantAttributes w = {};
+  int w_axes = 1;
+  bool relu = true;
+
+  std::string text() const {
+    return concat(matrix ? "MatMul " : "Conv2D ", images, " by ", filter, ", x ", x.bits, " bits, w ", w.bits,
+                  w.symmetric ? " symmetric" : "", w.narrow_range ? " narrow" : "", ", axes ", w_axes, ", stride ",
+                  window.strides[0], ", dilation ", window.dilations[0], relu ? ", Relu" : "", ", ", thread_count(),
+                  " threads");
+  }
+};
+
+struct LayerNet {
+  Graph graph;
+  Output images, filter, x, w, y, loss;
+
+  explicit LayerNet(const LayerCase& c) {
+    images = placeholder(graph, "images", c.images);
+    filter = variable(graph, "filter", c.filter, Initializer::truncated_normal(0.5));
+    x = fake_quant(graph, "x", c.relu ? layers::relu(graph, "relu", images) : images, c.x, {-0.7, 1.9});
+    w = fake_quant(graph, "w", filter, c.w, {-1.2, 0.8}, c.w_axes);
+    const Output in =
+        c.matrix ? layers::reshape(graph, "rows", x, {.shape = {c.images[0], c.images.elements() / c.images[0]}}) : x;
+    y = c.matrix ? layers::matmul(graph, "layer", in, w) : layers::conv2d(graph, "layer", in, w, c.window);
+    std::vector<std::int64_t> axes;
+    for (int i = 0; i < y.shape().rank(); ++i) axes.push_back(i);
+    loss = layers::mean(graph, "loss", layers::square(graph, "square", y), {.axes = axes});
+  }
+
+  /// A training step; with `all` the layer's inputs and output, too.
+  RunRequest step(bool all) const {
+    RunRequest request = {
+        .fetches = {loss}, .gradients_of = loss, .gradient_targets = {filter, images}, .training = true};
+    if (all) request.fetches.insert(request.fetches.end(), {y, x, w});
+    return request;
+  }
+};
+
+Tensor images_of(const LayerCase& c, std::uint64_t key) {
+  Tensor images(c.images);
+  Random random(key);
+  for (float& value : images.values<float>()) value = random.normal();
+  return images;
+}
+
+/// Whether the layer reads bytes in this plan, and whether its input has float32 numbers as well.
+struct Reading {
+  bool packed = false;
+  bool floats = false;
+};
+
+Reading reading_of(const LayerNet& net, const RunRequest& run) {
+  const auto plan = compile_plan(net.graph, {.fetches = run.fetches,
+                                             .gradients_of = run.gradients_of,
+                                             .gradient_targets = run.gradient_targets,
+                                             .training = run.training,
+                                             .arithmetic = Arithmetic::kInteger});
+  for (const Plan::ForwardStep& step : plan->forward)
+    if (step.node->name() == "layer") return {!step.context.packed_inputs.empty(), step.context.input(0).defined()};
+  return {};
+}
+
+/// As columns see the filter: the range of each, or of all.
+std::vector<Affine<float>> grids_of(Session& session, const std::string& name, const FakeQuantAttributes& attributes) {
+  const Tensor min = session.variable(name + "/min"), max = session.variable(name + "/max");
+  std::vector<Affine<float>> grids;
+  for (std::int64_t i = 0; i < min.elements(); ++i)
+    grids.push_back(grid_of<float>({min.data<float>()[i], max.data<float>()[i]}, attributes.grid_options()));
+  return grids;
+}
+
+std::vector<double> integers_of(const Tensor& values, const std::vector<Affine<float>>& grids) {
+  std::vector<double> integers;
+  for (std::int64_t i = 0; i < values.elements(); ++i)
+    integers.push_back(
+        std::round(double{values.data<float>()[i]} / grids[static_cast<std::size_t>(i) % grids.size()].scale));
+  return integers;
+}
+
+/// The layer's output from the double reference of the integers.
+Tensor expected_output(const LayerCase& c, const LayerNet& net, Session& session, const Tensor& x, const Tensor& w) {
+  const std::vector<Affine<float>> x_grid = grids_of(session, "x", c.x), w_grids = grids_of(session, "w", c.w);
+  const std::vector<double> q_x = integers_of(x, x_grid), q_w = integers_of(w, w_grids);
+  const Shape rows = {c.images[0], 1, 1, c.images.elements() / c.images[0]},
+              columns = {1, 1, c.filter[0], c.filter.channels()};
+  const Shape images = c.matrix ? rows : c.images, filter = c.matrix ? columns : c.filter;
+  const layers::reference::Convolution reference = {
+      layers::window_of(images, filter, c.matrix ? layers::Conv2dAttributes{} : c.window), images, filter};
+  Tensor y(net.y.shape());
+  std::vector<double> sums(static_cast<std::size_t>(y.elements()));
+  layers::reference::conv2d<double>(reference, q_x.data(), q_w.data(), sums);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::size_t column = i % static_cast<std::size_t>(filter.channels());
+    y.data<float>()[i] = static_cast<float>(sums[i]) * (x_grid[0].scale * w_grids[column % w_grids.size()].scale);
+  }
+  return y;
+}
+
+void expect_equal(const Tensor& got, const Tensor& wanted, const std::string& what) {
+  ASSERT_EQ(got.shape(), wanted.shape());
+  for (std::int64_t i = 0; i < got.elements(); ++i)
+    ASSERT_EQ(got.data<float>()[i], wanted.data<float>()[i]) << what << ", element " << i;
+}
+
+/// Beside the largest number.
+void expect_near(const Tensor& got, const Tensor& wanted, double tolerance, const std::string& what) {
+  double largest = 0;
+  for (const float value : wanted.values<float>()) largest = std::max(largest, std::abs(double{value}));
+  for (std::int64_t i = 0; i < got.elements(); ++i)
+    ASSERT_NEAR(got.data<float>()[i], wanted.data<float>()[i], tolerance * largest) << what << ", element " << i;
+}
+
+void check_layer(const LayerCase& c, bool reads_packed) {
+  SCOPED_TRACE(c.text());
+  LayerNet net(c);
+  EXPECT_EQ(reading_of(net, net.step(true)).packed, reads_packed);
+  EXPECT_TRUE(reading_of(net, net.step(true)).floats);
+  // Where nobody asks for them, a chain does not write its floats.
+  EXPECT_EQ(reading_of(net, net.step(false)).floats, !reads_packed || !c.relu);
+  Session integers(net.graph, {.arithmetic = Arithmetic::kInteger}),
+      alone(net.graph, {.arithmetic = Arithmetic::kInteger}), simulated(net.graph);
+  for (const std::uint64_t key : {1, 2}) {
+    const Feeds feeds = {{net.images, images_of(c, key)}};
+    const RunResult got = integers.run(net.step(true), feeds), wanted = simulated.run(net.step(true), feeds);
+    const RunResult own = alone.run(net.step(false), feeds);
+    for (const int k : {2, 3}) expect_equal(got.fetched[k], wanted.fetched[k], "what the quantizers give");
+    if (reads_packed)
+      expect_equal(got.fetched[1], expected_output(c, net, integers, got.fetched[2], got.fetched[3]), "sums");
+    expect_near(got.fetched[1], wanted.fetched[1], 1e-5, "output");
+    for (std::size_t k = 0; k < 2; ++k) {
+      expect_near(got.gradients[k], wanted.gradients[k], 1e-5, concat("gradient ", k));
+      expect_equal(own.gradients[k], got.gradients[k], concat("gradient ", k, " without the floats"));
+    }
+    expect_equal(own.fetched[0], got.fetched[0], "loss without the floats");
+  }
+}
+
+FakeQuantAttributes quantizer(std::int64_t bits, bool symmetric, bool narrow, RangeKind range) {
+  return {.bits = bits, .narrow_range = narrow, .symmetric = symmetric, .range = range};
+}
+
+/// The largest magnitude of a weight's integer.
+bool is_exact(const FakeQuantAttributes& w) {
+  const auto [lowest, highest] = code_range(w.grid_options());
+  return std::max(-lowest, highest) <= onednn::exact_byte() && highest <= 127;
+}
+
+const std::vector<LayerCase>& geometries() {
+  static const std::vector<LayerCase> all = {
+      {.images = {2, 7, 9, 8}, .filter = {3, 3, 8, 5}},
+      {.images = {3, 8, 8, 16}, .filter = {3, 3, 16, 16}},
+      {.images = {1, 11, 6, 17}, .filter = {5, 3, 17, 33}, .window = {.strides = {2, 1}}},
+      {.images = {2, 9, 9, 9}, .filter = {3, 3, 9, 8}, .window = {.padding = Padding::kValid}},
+      {.images = {2, 12, 12, 8}, .filter = {3, 3, 8, 12}, .window = {.dilations = {2, 3}}},
+      {.images = {2, 7, 7, 12},
+       .filter = {2, 4, 12, 7},
+       .window = {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
+      {.images = {3, 5, 4, 40}, .filter = {1, 1, 40, 24}},
+      {.images = {5, 6, 6, 32}, .filter = {1, 1, 32, 8}, .window = {.strides = {2, 2}}},
+      {.images = {33, 8, 8, 16}, .filter = {1024, 40}, .matrix = true},
+      {.images = {1, 16, 16, 16}, .filter = {4096, 257}, .matrix = true},
+  };
+  return all;
+}
+
+TEST(IntegerLayers, SumsAreExactAndGradientsAsSimulated) {
+  OneIn chosen(5);
+  for (const LayerCase& geometry : geometries())
+    for (const std::int64_t bits : {2, 4, 6, 7, 8})
+      for (const bool symmetric : {false, true})
+        for (const bool learned : {false, true})
+          for (const bool per_channel : {false, true}) {
+            if (!chosen()) continue;
+            LayerCase c = geometry;
+            set_thread_count(1 + bits % 2);
+            c.x =
+                quantizer(learned ? bits : 8, false, false, learned ? RangeKind::kLearned : RangeKind::kMovingAverage);
+            c.w =
+                quantizer(bits, symmetric, symmetric && learned, learned ? RangeKind::kLearned : RangeKind::kLastValue);
+            c.w_axes = per_channel ? 1 : 0;
+            c.relu = bits != 4;
+            check_layer(c, is_exact(c.w));
+            if (HasFatalFailure() || HasFailure()) return;
+          }
+}
+
+/// All products at their largest, of both signs: in 16 bits pairs of them would not fit.
+TEST(IntegerLayers, TheWorstCaseIsExact) {
+  for (const std::int64_t bits : {7, 8})
+    for (const bool matrix : {false, true}) {
+      LayerCase c = {.images = {4, 8, 8, 64}, .filter = {3, 3, 64, 32}, .matrix = matrix};
+      if (matrix) c.filter = {4096, 64};
+      c.x = quantizer(8, false, false, RangeKind::kFixed);
+      c.w = quantizer(bits, true, false, RangeKind::kFixed);
+      if (!is_exact(c.w)) continue;
+      LayerNet net(c);
+      Session session(net.graph, {.arithmetic = Arithmetic::kInteger});
+      session.set_variable("x/min", Tensor::scalar(0.0f));
+      session.set_variable("x/max", Tensor::scalar(255.0f));
+      Tensor images(c.images), filter(c.filter), low(Shape{c.filter.channels()}), high(low.shape());
+      std::ranges::fill(images.values<float>(), 1000.0f);
+      for (std::int64_t i = 0; i < filter.elements(); ++i)
+        filter.data<float>()[i] = i / c.filter.channels() % 5 == 0 ? 1000.0f : -1000.0f;
+      std::ranges::fill(low.values<float>(), -static_cast<float>(1 << (bits - 1)));
+      std::ranges::fill(high.values<float>(), static_cast<float>((1 << (bits - 1)) - 1));
+      session.set_variable("filter", filter);
+      session.set_variable("w/min", low);
+      session.set_variable("w/max", high);
+      const RunResult got = session.run({.fetches = {net.loss, net.y, net.x, net.w}}, {{net.images, images}});
+      EXPECT_TRUE(reading_of(net, {.fetches = {net.loss, net.y}}).packed);
+      expect_equal(got.fetched[1], expected_output(c, net, session, got.fetched[2], got.fetched[3]), c.text());
+    }
+}
+
+/// Bytes have no NaN: the step must be refused all the same.
+TEST(IntegerLayers, ANanIsNotLost) {
+  for (const RangeKind range : {RangeKind::kMovingAverage, RangeKind::kLearned}) {
+    LayerCase c = {.images = {2, 8, 8, 16}, .filter = {3, 3, 16, 16}};
+    c.x = quantizer(4, false, false, range);
+    c.w = quantizer(4, false, false, RangeKind::kLastValue);
+    c.relu = false;
+    LayerNet net(c);
+    ASSERT_TRUE(reading_of(net, net.step(false)).packed);
+    Session session(net.graph, {.arithmetic = Arithmetic::kInteger});
+    const optim::Sgd sgd({.learning_rate = 0.01});
+    Tensor images = images_of(c, 1);
+    images.data<float>()[images.elements() - 3] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(mentions(error_of([&] { session.train_step(net.loss, sgd, {{net.images, images}}); }), {"\"images\""}));
+  }
+}
+
+/// Before quant_delay a layer multiplies floats, from then on integers.
+TEST(IntegerLayers, StartWithTheDelay) {
+  LayerCase c = {.images = {2, 8, 8, 16}, .filter = {3, 3, 16, 16}};
+  c.x = c.w = quantizer(4, false, false, RangeKind::kMovingAverage);
+  c.x.delay = c.w.delay = 2;
+  LayerNet net(c);
+  Session integers(net.graph, {.arithmetic = Arithmetic::kInteger}), simulated(net.graph);
+  const Feeds feeds = {{net.images, images_of(c, 1)}};
+  for (int step = 1; step <= 3; ++step) {
+    const RunResult got = integers.run(net.step(true), feeds), wanted = simulated.run(net.step(true), feeds);
+    if (step < 2)
+      expect_equal(got.fetched[1], wanted.fetched[1], "before the delay");
+    else
+      expect_equal(got.fetched[1], expected_output(c, net, integers, got.fetched[2], got.fetched[3]), "from it on");
+  }
+}
+
+}  // namespace
+}  // namespace miniqat::quantize::integer_layers_test
