@@ -133,15 +133,18 @@ PartWork moved(std::initializer_list<const Tensor*> tensors) {
   return work;
 }
 
-/// For an observer: an output that forward has only packed, or a view of one.
+/// For an observer: a view of an output that forward only packs, which show_packed() has shown.
+void show_view(const Plan::ForwardStep& step) {
+  Tensor* output = step.context.outputs[0];
+  if (step.op->traits().view && !output->defined() && step.context.input(0).defined())
+    *output = step.context.input(0).reshaped(output->shape());
+}
+
+/// For an observer: an output that forward has only packed.
 void show_packed(const Plan::ForwardStep& step) {
   const ForwardContext& context = step.context;
   Tensor* output = context.outputs[0];
-  if (output == nullptr || output->defined()) return;
-  if (context.packed == nullptr) {
-    *output = context.input(0).reshaped(output->shape());
-    return;
-  }
+  if (context.packed == nullptr || output->defined()) return;
   *output = Tensor(output->spec());
   unpack(*packed_output_of(*step.op, specs_of(context.inputs), context), *context.packed, output->data<float>());
 }
@@ -167,7 +170,10 @@ void sweep(Plan& plan, const Sweep& how) {
     forward.context.random_key = mix(mix(how.seed, forward.name_hash), static_cast<std::uint64_t>(how.step));
     forward.context.slice = how.slice;
     const Op& op = *forward.op;
-    if (how.observer != nullptr) how.observer->before(forward);
+    if (how.observer != nullptr) {
+      show_view(forward);
+      how.observer->before(forward);
+    }
     in_the_name_of(*forward.node, "forward", forward.context,
                    [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
     if (how.observer != nullptr) {
