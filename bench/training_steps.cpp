@@ -58,7 +58,6 @@ std::vector<Variant> variants_of(const models::Model& model) {
   std::vector<Variant> variants = {{"float", std::nullopt}};
   if (!has_batch_norm(model)) {
     variants.push_back({"W8A8", quantize::RewriteOptions{}});
-    variants.push_back({"W8A8, on integers", quantize::RewriteOptions{}, Arithmetic::kInteger});
     variants.push_back({"W4A4, learned ranges", with_learned_ranges({})});
     variants.push_back({"W4A4, learned, on integers", with_learned_ranges({}), Arithmetic::kInteger});
     return variants;
@@ -66,8 +65,6 @@ std::vector<Variant> variants_of(const models::Model& model) {
   constexpr std::int64_t kNever = std::int64_t{1} << 30;
   variants.push_back({"W8A8, before quant_delay", quantize::RewriteOptions{.quant_delay = kNever}});
   variants.push_back({"W8A8, --bn-fold single", quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle}});
-  variants.push_back({"W8A8, single, on integers", quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle},
-                      Arithmetic::kInteger});
   variants.push_back({"W8A8, --bn-fold tf", quantize::RewriteOptions{}});
   variants.push_back({"W8A8, after the BN freeze", quantize::RewriteOptions{.freeze_bn_delay = 0}});
   const quantize::RewriteOptions learned = with_learned_ranges({.bn_fold = quantize::BnFold::kSingle});

@@ -253,7 +253,8 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
         fast_convolution(context.input(0).shape(), context.input(1).shape(), attributes_, kDepthwise);
     Tensor& y = context.output(0);
     ScratchScope scope;
-    PackedProduct product(context, convolution.output[3], scope);
+    PackedProduct product({context.packed_forms[0], *context.packed_inputs[0]},
+                          {context.packed_forms[1], *context.packed_inputs[1]}, convolution.output[3], scope);
     const std::uint8_t* x = product.x();
     if (product.zero_point() != 0 && has_padding(convolution)) x = padded(convolution, x, product.zero_point(), scope);
     onednn::convolve(convolution, x, product.filter(), static_cast<std::int32_t*>(y.raw()));

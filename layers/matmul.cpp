@@ -117,7 +117,8 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
     const Shape &a = context.input(0).shape(), &b = context.input(1).shape();
     Tensor& y = context.output(0);
     ScratchScope scope;
-    PackedProduct product(context, b[1], scope);
+    PackedProduct product({context.packed_forms[0], *context.packed_inputs[0]},
+                          {context.packed_forms[1], *context.packed_inputs[1]}, b[1], scope);
     onednn::multiply(product.x(), product.filter(), a[0], a[1], b[1], static_cast<std::int32_t*>(y.raw()));
     product.finish(y.data<float>(), y.elements());
   }

@@ -8,6 +8,7 @@
 #include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
+#include "core/kernels/packed.h"
 #include "core/kernels/scratch.h"
 #include "core/text/error.h"
 #include "layers/chain/chain_fusion.h"

@@ -47,7 +47,7 @@ const std::vector<FlagGroup>& groups_of_training() {
                 "dampening"}},
       {.heading = kRunHeading,
        .first = {"threads", "seed"},
-       .more = {"shards", "threads_per_shard", "log_every", "save_every"}}};
+       .more = {"arithmetic", "shards", "threads_per_shard", "log_every", "save_every"}}};
   return kGroups;
 }
 
@@ -72,7 +72,8 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
   RewriteSettings::visit(
       [&](const char* setting, auto, const char*) { refuse(setting, settings.float_only, "--float"); });
   refuse_ignored_symmetry(flags, settings.rewrite);
-  for (const char* setting : {"range_learning_rate", "dampening"}) refuse(setting, settings.float_only, "--float");
+  for (const char* setting : {"range_learning_rate", "dampening", "arithmetic"})
+    refuse(setting, settings.float_only, "--float");
   refuse_ignored_beside_ranges(settings, refuse);
   const KnownOptimizer& optimizer = as_usage([&]() -> auto& { return find_optimizer(settings.optimizer); });
   for (const char* setting : optimizer.ignores) refuse(setting, true, "--optimizer " + optimizer.name);

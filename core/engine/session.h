@@ -31,7 +31,7 @@ using Feeds = std::vector<std::pair<Output, Tensor>>;
 struct SessionOptions {
   std::uint64_t seed = 1;
   Backend backend = Backend::kFast;
-  /// Of the fast backend.
+  /// For the fast backend.
   Arithmetic arithmetic = Arithmetic::kSimulated;
   /// kFloat64 needs the reference backend.
   DType precision = DType::kFloat32;

@@ -7,6 +7,7 @@
 
 #include "core/engine/profile.h"
 #include "core/graph/op_interfaces.h"
+#include "core/kernels/packed.h"
 #include "core/memory/guarded_memory.h"
 #include "core/platform/interruption.h"
 #include "core/tensors/random.h"
@@ -117,12 +118,13 @@ PartWork work_of(const Op& op, const BackwardContext& context) {
 
 /// Times a step of a plan. Nodes that run as one go by the scope they are in: its op says which they are.
 template <class Context>
-ProfileScope time_step(Profile* profile, ProfilePhase phase, const Node& node, const Op& op, const Context& context) {
+ProfileScope time_step(Profile* profile, ProfilePhase phase, const Node& node, const Op& op, std::string_view type,
+                       const Context& context) {
   if (profile == nullptr) return {nullptr, phase, {}, {}};
   const std::string_view name = node.name();
   const std::size_t slash = name.rfind('/');
   const bool fused = &op != &node.op();
-  return {profile, phase, fused && slash != std::string_view::npos ? name.substr(0, slash) : name, op.type(),
+  return {profile, phase, fused && slash != std::string_view::npos ? name.substr(0, slash) : name, type,
           work_of(op, context)};
 }
 
@@ -166,7 +168,8 @@ void sweep(Plan& plan, const Sweep& how) {
   const bool reference = how.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
     interruption_point();
-    const ProfileScope timed = time_step(how.profile, kForward, *forward.node, *forward.op, forward.context);
+    const ProfileScope timed =
+        time_step(how.profile, kForward, *forward.node, *forward.op, forward.type, forward.context);
     forward.context.random_key = mix(mix(how.seed, forward.name_hash), static_cast<std::uint64_t>(how.step));
     forward.context.slice = how.slice;
     const Op& op = *forward.op;
@@ -196,7 +199,7 @@ void sweep(Plan& plan, const Sweep& how) {
     }
     if (how.observer != nullptr) how.observer->before(backward);
     {
-      const ProfileScope timed = time_step(how.profile, kBackward, *backward.node, op, backward.context);
+      const ProfileScope timed = time_step(how.profile, kBackward, *backward.node, op, op.type(), backward.context);
       in_the_name_of(*backward.node, "backward", backward.context,
                      [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
     }

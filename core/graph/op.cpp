@@ -1,6 +1,7 @@
 #include "core/graph/op.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/graph/graph.h"
 #include "core/graph/op_interfaces.h"
@@ -36,6 +37,11 @@ std::vector<OpState> state_of(const Op& op) { return op.traits().state; }
 std::string state_name(const Node& node, const OpState& state) { return node.name() + "/" + state.name; }
 
 std::vector<std::int64_t> delays_of(const Op& op) { return op.traits().delays; }
+
+std::span<const std::string_view> names_of(Arithmetic) {
+  static constexpr std::array<std::string_view, 2> kNames = {"simulated", "integer"};
+  return kNames;
+}
 
 std::optional<PackedForm> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase) {
   const auto* packs = as<PacksOutput>(op);

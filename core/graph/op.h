@@ -9,7 +9,7 @@
 
 #include "core/graph/attributes.h"
 #include "core/graph/op_queries.h"
-#include "core/kernels/packed.h"
+#include "core/tensors/packed.h"
 #include "core/tensors/shard_statistic.h"
 #include "core/tensors/tensor.h"
 #include "core/text/error.h"

@@ -4,9 +4,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "core/kernels/packed.h"
+#include "core/tensors/packed.h"
 #include "core/tensors/tensor.h"
 
 // Questions to any op, for those who need not know its interface (core/graph/op.h, core/graph/op_interfaces.h).
@@ -26,6 +27,8 @@ enum class Backend { kFast, kReference };
 /// for; kInteger, where a layer has a kernel for it, the integers themselves, whose sums are exact. Backward is the
 /// same.
 enum class Arithmetic { kSimulated, kInteger };
+/// "simulated" and "integer".
+std::span<const std::string_view> names_of(Arithmetic);
 
 /// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
 struct OpState {

@@ -14,11 +14,6 @@ namespace {
 #define MINIQAT_LOOPS "core/kernels/packed_loops.h"
 #include "core/kernels/per_instruction_set.h"
 
-std::int64_t grids_offset(const PackedForm& form) {
-  constexpr std::int64_t kAlignment = alignof(CodeGrid);
-  return (form.elements + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 /// Numbers of the grids side by side, repeated until they fill some vectors.
 class GridRow {
  public:
@@ -47,20 +42,6 @@ void for_rows(std::int64_t elements, std::int64_t width, const Body& body) {
 }
 
 }  // namespace
-
-TensorSpec PackedForm::spec() const {
-  return {Shape{grids_offset(*this) + grids * static_cast<std::int64_t>(sizeof(CodeGrid))}, DType::kUInt8};
-}
-
-PackedTensor packed_tensor(const PackedForm& form, const Tensor& bytes) {
-  const auto* codes = bytes.data<std::uint8_t>();
-  return {codes, {reinterpret_cast<const CodeGrid*>(codes + grids_offset(form)), static_cast<std::size_t>(form.grids)}};
-}
-
-std::span<CodeGrid> packed_grids(const PackedForm& form, Tensor& bytes) {
-  return {reinterpret_cast<CodeGrid*>(bytes.data<std::uint8_t>() + grids_offset(form)),
-          static_cast<std::size_t>(form.grids)};
-}
 
 bool pack(const float* y, std::int64_t n, const CodeGrid& grid, std::uint8_t* codes) {
   static const auto loop = MINIQAT_PICK(pack_one);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/kernels/packed.h"
 #include "core/tensors/eigen.h"
 #include "core/threads/parallel.h"
 #include "layers/chain/chain.h"

@@ -40,7 +40,7 @@ void for_rows_of(std::int64_t n, std::int64_t width, const Body& body) {
   });
 }
 
-/// Of a NaN grid, whose scale says so: anything.
+/// Anything of a NaN grid, whose scale says so.
 std::int32_t zero_point_of(const CodeGrid& grid) {
   return grid.zero_point == grid.zero_point ? static_cast<std::int32_t>(grid.zero_point) : 0;
 }
@@ -59,12 +59,13 @@ bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, s
   return 2 * terms * kByteMax * largest <= std::numeric_limits<std::int32_t>::max();
 }
 
-PackedProduct::PackedProduct(const ForwardContext& context, std::int64_t columns, ScratchScope& scope)
+PackedProduct::PackedProduct(const PackedFactor& x, const PackedFactor& filter, std::int64_t columns,
+                             ScratchScope& scope)
     : scope_(scope),
       columns_(columns),
-      x_(packed_tensor(context.packed_forms[0], *context.packed_inputs[0])),
-      packed_filter_(packed_tensor(context.packed_forms[1], *context.packed_inputs[1])),
-      filter_(scope.take<std::int8_t>(static_cast<std::size_t>(context.packed_forms[1].elements))),
+      x_(packed_tensor(x.form, x.bytes)),
+      packed_filter_(packed_tensor(filter.form, filter.bytes)),
+      filter_(scope.take<std::int8_t>(static_cast<std::size_t>(filter.form.elements))),
       zero_point_(static_cast<std::uint8_t>(zero_point_of(x_.grids[0]))) {
   static const auto loop = MINIQAT_PICK(signed_row);
   const std::span<const CodeGrid> grids = packed_filter_.grids;

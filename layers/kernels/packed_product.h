@@ -3,10 +3,16 @@
 #include <cstdint>
 #include <span>
 
-#include "core/graph/op.h"
 #include "core/kernels/scratch.h"
+#include "core/tensors/packed.h"
 
 namespace miniqat::layers {
+
+/// An input of a layer: its form, and bytes of form.spec().
+struct PackedFactor {
+  const PackedForm& form;
+  const Tensor& bytes;
+};
 
 /// Whether sums of `terms` products of a packed x and a packed filter are exact in oneDNN's kernels and fit into 32
 /// bits, less the zero point's share; x has one grid, the filter one or one for each of its `columns`. `adds_pairs`:
@@ -22,11 +28,11 @@ bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, s
 class PackedProduct {
  public:
   /// `columns` of the filter. What it makes lives in `scope`.
-  PackedProduct(const ForwardContext& context, std::int64_t columns, ScratchScope& scope);
+  PackedProduct(const PackedFactor& x, const PackedFactor& filter, std::int64_t columns, ScratchScope& scope);
 
   const std::uint8_t* x() const { return x_.codes; }
   const std::int8_t* filter() const { return filter_.data(); }
-  /// Of x: the byte that stands for 0.
+  /// The byte of x that stands for 0.
   std::uint8_t zero_point() const { return zero_point_; }
   /// In place of `n` sums, row by row, their y.
   void finish(float* sums, std::int64_t n);

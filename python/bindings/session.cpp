@@ -23,12 +23,16 @@ std::size_t choice(const char* what, const std::string& value, const std::vector
 }
 
 std::unique_ptr<SessionHandle> make_session(const std::shared_ptr<GraphHandle>& graph, std::uint64_t seed,
-                                            const std::string& backend, const std::string& precision) {
+                                            const std::string& backend, const std::string& precision,
+                                            const std::string& arithmetic) {
   const bool reference = choice("backend", backend, {"fast", "reference"}) == 1;
   const bool wide = choice("precision", precision, {"float32", "float64"}) == 1;
+  const auto known = names_of(Arithmetic{});
+  const auto chosen = static_cast<Arithmetic>(choice("arithmetic", arithmetic, {known.begin(), known.end()}));
   return std::make_unique<SessionHandle>(graph,
                                          SessionOptions{.seed = seed,
                                                         .backend = reference ? Backend::kReference : Backend::kFast,
+                                                        .arithmetic = chosen,
                                                         .precision = wide ? DType::kFloat64 : DType::kFloat32});
 }
 
@@ -109,10 +113,12 @@ py::dict restore(SessionHandle& self, const py::object& source, const std::strin
 /// What runs.
 void bind_runs(py::class_<SessionHandle>& session) {
   session
-      .def(py::init(&make_session), py::arg("graph"), py::arg("seed") = 1, py::arg("backend") = "fast",
-           py::arg("precision") = "float32",
-           "backend: \"fast\" or \"reference\", the naive loops; precision \"float64\" needs the latter. Same seed,\n"
-           "number of threads and machine: the same bits.")
+      .def(
+          py::init(&make_session), py::arg("graph"), py::arg("seed") = 1, py::arg("backend") = "fast",
+          py::arg("precision") = "float32", py::arg("arithmetic") = "simulated",
+          "backend: \"fast\" or \"reference\", the naive loops; precision \"float64\" needs the latter. arithmetic, of the\n"
+          "fast backend: \"integer\" multiplies the integers of quantized layers where that is faster. Same seed, number of\n"
+          "threads and machine: the same bits.")
       .def(
           "run", &run_session, py::arg("fetches"), py::arg("feeds") = py::dict(), py::arg("training") = false,
           "The values of an output, or a list of those of several. `feeds`: arrays by output or name. With `training`\n"

@@ -74,8 +74,10 @@ class Session:
     (create_training_graph(), create_eval_graph()) the next call runs the rewritten graph: variables keep their values by
     name, new ones begin with their initial values. A copy made before, Graph.clone(), keeps the float network."""
     def __init__(self, graph: Graph, seed: int = 1, backend: Literal["fast", "reference"] = "fast",
-                 precision: Literal["float32", "float64"] = "float32") -> None:
-        """backend: "fast" or "reference", the naive loops; precision "float64" needs the latter. Same seed, number of
+                 precision: Literal["float32", "float64"] = "float32",
+                 arithmetic: Literal["simulated", "integer"] = "simulated") -> None:
+        """backend: "fast" or "reference", the naive loops; precision "float64" needs the latter. arithmetic, of the
+        fast backend: "integer" multiplies the integers of quantized layers where that is faster. Same seed, number of
         threads and machine: the same bits."""
     @overload
     def run(self, fetches: _Tensor, feeds: _Feeds = {}, training: bool = False) -> NDArray[Any]:

@@ -51,7 +51,7 @@ class AgainstTheProgram(unittest.TestCase):
         labels, loss = net.add_loss()
         if rewrite:
             miniqat.create_training_graph(net.graph, weight_bits=4)
-        session = miniqat.Session(net.graph, seed=1)
+        session = miniqat.Session(net.graph, seed=1, arithmetic="integer")
         optimizer = miniqat.Sgd(0.05, momentum=0.9, weight_decay=5e-4,
                                 schedule=miniqat.Schedule("cosine", total_steps=STEPS))
         batches = miniqat.Loader(self.train, batch_size=128, seed=1)

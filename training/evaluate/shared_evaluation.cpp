@@ -31,15 +31,17 @@ void add_up(std::vector<ClassHits>& sums, const std::vector<ClassHits>& more) {
 
 }  // namespace
 
-SharedEvaluation::Copy::Copy(const Classifier& original, std::uint64_t seed)
+SharedEvaluation::Copy::Copy(const Classifier& original, const SessionOptions& options)
     : graph(original.graph.clone()),
       images(graph.output_at(original.images.name())),
       logits(graph.output_at(original.logits.name())),
-      session(graph, {.seed = seed}) {}
+      session(graph, options) {}
 
-SharedEvaluation::SharedEvaluation(const Classifier& classifier, std::uint64_t seed, const ShardOptions& options)
+SharedEvaluation::SharedEvaluation(const Classifier& classifier, const SessionOptions& session,
+                                   const ShardOptions& options)
     : options_(options), workers_(options.at_once, options.threads) {
-  for (int worker = 0; worker < workers_.count(); ++worker) copies_.push_back(std::make_unique<Copy>(classifier, seed));
+  for (int worker = 0; worker < workers_.count(); ++worker)
+    copies_.push_back(std::make_unique<Copy>(classifier, session));
 }
 
 Evaluation SharedEvaluation::evaluate(const Safetensors& checkpoint, const datasets::Dataset& dataset) {

@@ -16,7 +16,7 @@ namespace miniqat::training {
 class SharedEvaluation {
  public:
   /// `classifier` is copied. Of `options`, `threads` is for each batch and `at_once` for batches.
-  SharedEvaluation(const Classifier& classifier, std::uint64_t seed, const ShardOptions& options);
+  SharedEvaluation(const Classifier& classifier, const SessionOptions& session, const ShardOptions& options);
 
   /// With the variables of a checkpoint. All processes of the exchange call this with the same data set.
   Evaluation evaluate(const Safetensors& checkpoint, const datasets::Dataset& dataset);
@@ -24,7 +24,7 @@ class SharedEvaluation {
  private:
   /// What one worker works with.
   struct Copy {
-    Copy(const Classifier& classifier, std::uint64_t seed);
+    Copy(const Classifier& classifier, const SessionOptions& options);
 
     Graph graph;
     Output images;

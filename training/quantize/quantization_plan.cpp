@@ -93,6 +93,7 @@ TrainSettings quantization_defaults(const FloatRun& run) {
   TrainSettings settings = run.settings;
   settings.float_only = false;
   settings.rewrite = usual.rewrite;
+  settings.arithmetic = usual.arithmetic;
   settings.epochs = usual.epochs;
   settings.steps = 0;
   settings.learning_rate.reset();

@@ -203,7 +203,8 @@ std::optional<double> recorded_accuracy(const RunSource& run) {
 }
 
 EvaluationSession::EvaluationSession(const RunSource& run, const datasets::Dataset& pictures)
-    : classifier(fitting_classifier(run.directory.eval_graph().string(), pictures)), session(classifier.graph) {
+    : classifier(fitting_classifier(run.directory.eval_graph().string(), pictures)),
+      session(classifier.graph, {.arithmetic = run.settings.arithmetic}) {
   session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
 }
 

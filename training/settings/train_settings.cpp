@@ -161,6 +161,7 @@ TrainSettings recorded_settings(const Json& config, const std::string& source) {
   settings_from_json(config, settings, source);
   if (settings.validation > 0 && !config.contains("validation_method"))
     settings.validation_method = datasets::HoldOut::kStride;
+  if (!config.contains("arithmetic")) settings.arithmetic = Arithmetic::kSimulated;
   std::error_code failure;
   if (!settings.data_dir.empty() && !std::filesystem::is_directory(settings.data_dir, failure) &&
       !datasets::given_data_dir({}).empty())

@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/graph/op_queries.h"
 #include "datasets/augment.h"
 #include "datasets/dataset.h"
 #include "datasets/hold_out.h"
@@ -76,6 +77,7 @@ struct TrainSettings {
   std::int64_t batch_size = 128;
   std::int64_t shards = 1;
   std::int64_t threads_per_shard = 1;
+  Arithmetic arithmetic = Arithmetic::kInteger;
   bool no_shuffle = false;
   std::string optimizer = "sgd";
   /// None: the optimizer's default_learning_rate.
@@ -174,6 +176,10 @@ inline const auto& settings_of_steps() {
           "a power of two: compute each batch in so many equal slices, each by itself (its own batch statistics), as many at once as --threads allows; the numbers do not depend on --threads then"),
       Setting("threads_per_shard", &S::threads_per_shard,
               "with --shards: threads that compute a slice; another number may change the last bits", within(1, 1024)),
+      Setting(
+          "arithmetic", &S::arithmetic,
+          "integer: layers between quantizers of few bits multiply their integers, whose sums are exact, where that is faster on this machine; "
+          "simulated: float32 numbers on the same grids, as runs of versions without this flag have it"),
       Setting("no_shuffle", &S::no_shuffle, "take the training set in its own order")};
   return kTable;
 }

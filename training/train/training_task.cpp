@@ -74,6 +74,10 @@ TrainingNetworks make_networks(const TrainSettings& settings) {
   return made;
 }
 
+SessionOptions session_options(const TrainSettings& settings) {
+  return {.seed = static_cast<std::uint64_t>(settings.seed), .arithmetic = settings.arithmetic};
+}
+
 }  // namespace
 
 TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
@@ -84,8 +88,8 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, T
       settings(wanted),
       exchange(others),
       delays(training.graph),
-      session(training.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
-      test_session(evaluation.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}) {
+      session(training.graph, session_options(settings)),
+      test_session(evaluation.graph, session_options(settings)) {
   shards = shards_of(settings, exchange);
   quantization = quantize::quantization_of(training.graph);
   steps_per_epoch = whole_batches(data, settings);
@@ -105,8 +109,7 @@ void TrainingTask::compute_in_shards() {
                              .at_once = static_cast<int>(settings.slices_at_once()),
                              .exchange = exchange};
   session.set_shards(options);
-  shared_evaluation =
-      std::make_unique<SharedEvaluation>(evaluation, static_cast<std::uint64_t>(settings.seed), options);
+  shared_evaluation = std::make_unique<SharedEvaluation>(evaluation, session_options(settings), options);
 }
 
 std::string TrainingTask::note_on_outputs() const {

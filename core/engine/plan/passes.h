@@ -117,7 +117,7 @@ TensorLives tensor_lives(const SelectedNodes& nodes, const GradientFlow& flow, c
 struct Placement {
   /// The stretch of tensors that the session binds, of constants, and of views of either: it is not the plan's.
   static constexpr int kBound = -1;
-  /// That of tensors which forward only packs, and of views of them.
+  /// The stretch of tensors that forward only packs, and of views of them.
   static constexpr int kNowhere = -2;
 
   /// All outputs but those that forward leaves out.

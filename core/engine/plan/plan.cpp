@@ -112,6 +112,7 @@ class PlanWriter {
     const SelectedNode& selected = nodes_[i];
     Plan::ForwardStep step{.node = selected.node,
                            .op = selected.op,
+                           .type = concat(selected.op->type(), packing_.readers.contains(i) ? " of integers" : ""),
                            .members = selected.members,
                            .member_inputs = selected.member_inputs,
                            .inputs = selected.inputs,

@@ -21,6 +21,8 @@ struct Plan {
     const Node* node = nullptr;
     /// The node's own, or the fused one.
     const Op* op = nullptr;
+    /// The op's type for people, with what it multiplies.
+    std::string type;
     /// All nodes that run here, producers first, and what each of them takes in this plan (shortcuts taken).
     std::vector<const Node*> members;
     std::vector<std::vector<Output>> member_inputs;

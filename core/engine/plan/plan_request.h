@@ -20,7 +20,7 @@ struct PlanRequest {
   /// The value of the quantization step counter; only which delays it has passed matters.
   std::int64_t quantization_step = 0;
   Backend backend = Backend::kFast;
-  /// Of the fast backend.
+  /// For the fast backend.
   Arithmetic arithmetic = Arithmetic::kSimulated;
   /// The type of the graph's float32 tensors in the plan: kFloat64 is for the reference backend.
   DType precision = DType::kFloat32;

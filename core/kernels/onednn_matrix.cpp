@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "core/kernels/onednn.h"
+#include "core/kernels/onednn_kernel.h"
+#include "core/team/team.h"
+#include "core/text/error.h"
+#include "core/threads/parallel.h"
+
+namespace miniqat::onednn {
+namespace {
+
+/// Multiply-adds below which a share costs more than it saves.
+constexpr std::int64_t kShare = 1 << 15;
+/// Larger products stay with oneDNN's threads: looking for equal bits would take a tenth of a second and more.
+constexpr std::int64_t kLargestShared = std::int64_t{1} << 30;
+/// Numbers of a factor or of the product: looking takes as much memory again.
+constexpr std::int64_t kLargestMatrix = std::int64_t{1} << 24;
+
+dnnl::memory::desc layout(const Matrix& m) {
+  return {{m.rows, m.columns}, dnnl::memory::data_type::f32, dnnl::memory::dims{m.row_stride, m.column_stride}};
+}
+
+/// `stride`: between the rows of the product.
+Key key_of(const Matrix& a, const Matrix& b, std::int64_t stride) {
+  Key key(Operation::kMultiply);
+  for (const Matrix* m : {&a, &b}) key.append_all(std::array{m->rows, m->columns, m->row_stride, m->column_stride});
+  key.append(stride);
+  return key;
+}
+
+/// By oneDNN's own threads, or inside a part by this one.
+void multiply_whole(const Matrix& a, const Matrix& b, float* product, std::int64_t stride) {
+  const Matrix result{product, a.rows, b.columns, stride};
+  const auto compile = [&] {
+    return Kernel(describe_primitive<dnnl::matmul>(layout(a), layout(b), layout(result)),
+                  {{DNNL_ARG_SRC, layout(a)}, {DNNL_ARG_WEIGHTS, layout(b)}, {DNNL_ARG_DST, layout(result), true}});
+  };
+  const auto describe = [&] {
+    return concat("matrix product of [", a.rows, ",", a.columns, a.column_stride == 1 ? "" : "; transposed", "] and [",
+                  b.rows, ",", b.columns, b.column_stride == 1 ? "" : "; transposed", "]");
+  };
+  run(key_of(a, b, stride), describe, compile, TeamParts::kMayWait, {a.data, b.data, product});
+}
+
+/// How a product is shared out, each share to one thread: its rows or its columns, which `count` divides. None where
+/// oneDNN's threads compute it, which wait, spinning, for one another.
+struct Shares {
+  bool rows = true;
+  int count = 0;
+};
+
+void multiply_in_shares(const Matrix& a, const Matrix& b, float* product, Shares shares, bool first_time) {
+  const std::int64_t size = (shares.rows ? a.rows : b.columns) / shares.count;
+  run_independent_parts(shares.count, first_time, [&](int part) {
+    Matrix left = a, right = b;
+    const std::int64_t begin = part * size;
+    if (shares.rows) {
+      left.rows = size;
+      left.data += begin * a.row_stride;
+    } else {
+      right.columns = size;
+      right.data += begin * b.column_stride;
+    }
+    multiply_whole(left, right, product + begin * (shares.rows ? b.columns : 1), b.columns);
+  });
+}
+
+/// From the first number of a matrix to its last.
+std::int64_t extent(const Matrix& m) { return (m.rows - 1) * m.row_stride + (m.columns - 1) * m.column_stride + 1; }
+
+/// Numbers in [-0.5, 0.5) whose sums are rounded: fractions of multiples of the golden ratio.
+std::vector<float> uneven_numbers(const Matrix& m, double offset) {
+  std::vector<float> numbers(static_cast<std::size_t>(extent(m)));
+  double fraction = offset;
+  for (float& number : numbers) {
+    fraction += 0.6180339887498949;
+    if (fraction >= 1) fraction -= 1;
+    number = static_cast<float>(fraction - 0.5);
+  }
+  return numbers;
+}
+
+/// oneDNN's order of sums depends on its version, the instruction set and the shape, so ask it. (Not with the numbers
+/// at hand: zeros, or few bits, have the same sums in any order.)
+bool have_the_same_bits(const Matrix& a, const Matrix& b, Shares shares) {
+  const std::vector<float> left = uneven_numbers(a, 0.1), right = uneven_numbers(b, 0.7);
+  Matrix own_a = a, own_b = b;
+  own_a.data = left.data();
+  own_b.data = right.data();
+  std::vector<float> whole(static_cast<std::size_t>(a.rows * b.columns)), shared(whole.size());
+  multiply_whole(own_a, own_b, whole.data(), b.columns);
+  multiply_in_shares(own_a, own_b, shared.data(), shares, true);
+  return std::memcmp(whole.data(), shared.data(), whole.size() * sizeof(float)) == 0;
+}
+
+/// The longer side is shared out: the shares read less twice.
+Shares planned_shares(const Matrix& a, const Matrix& b) {
+  const std::int64_t work = a.rows * a.columns * b.columns;
+  if (work == 0 || work > kLargestShared) return {};
+  if (std::max({extent(a), extent(b), a.rows * b.columns}) > kLargestMatrix) return {};
+  const int threads = thread_count();
+  Shares shares{a.rows >= b.columns, static_cast<int>(std::clamp<std::int64_t>(work / kShare, 1, threads))};
+  const std::int64_t side = std::max(a.rows, b.columns);
+  if (shares.count < threads)
+    while (side % shares.count != 0) --shares.count;
+  return side % shares.count == 0 && have_the_same_bits(a, b, shares) ? shares : Shares{};
+}
+
+}  // namespace
+
+void multiply(const Matrix& a, const Matrix& b, float* product) {
+  const ComputeScope computing;
+  if (in_team() || thread_count() == 1) return multiply_whole(a, b, product, b.columns);
+  thread_local Kept<Shares> kept;
+  const Shares shares = kept.get(key_of(a, b, b.columns), [&] { return planned_shares(a, b); });
+  if (shares.count == 0) return multiply_whole(a, b, product, b.columns);
+  multiply_in_shares(a, b, product, shares, false);
+}
+
+namespace {
+
+void multiply_rows(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner,
+                   std::int64_t columns, std::int32_t* product) {
+  Key key(Operation::kIntegerMultiply);
+  key.append_all(std::array{rows, inner, columns});
+  const auto compile = [&] {
+    const auto matrix = [](std::int64_t height, std::int64_t width, dnnl::memory::data_type type) {
+      return dnnl::memory::desc({height, width}, type, dnnl::memory::format_tag::ab);
+    };
+    const dnnl::memory::desc left = matrix(rows, inner, dnnl::memory::data_type::u8),
+                             right = matrix(inner, columns, dnnl::memory::data_type::s8),
+                             result = matrix(rows, columns, dnnl::memory::data_type::s32);
+    return Kernel(describe_primitive<dnnl::matmul>(left, right, result),
+                  {{DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, right}, {DNNL_ARG_DST, result, true}});
+  };
+  const auto describe = [&] {
+    return concat("product of the matrices of integers [", rows, ",", inner, "] and [", inner, ",", columns, "]");
+  };
+  run(key, describe, compile, TeamParts::kMayWait, {a, b, product});
+}
+
+}  // namespace
+
+void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner, std::int64_t columns,
+              std::int32_t* product) {
+  const ComputeScope computing;
+  // However the rows are shared out, the sums are the same.
+  const auto parts =
+      static_cast<int>(in_team() ? 1
+                                 : std::clamp<std::int64_t>(rows * inner * columns / kShare, 1,
+                                                            std::min<std::int64_t>(thread_count(), rows)));
+  if (parts == 1) return multiply_rows(a, b, rows, inner, columns, product);
+  thread_local Kept<bool> compiled;
+  Key key(Operation::kIntegerMultiply);
+  key.append_all(std::array{rows, inner, columns});
+  bool first_time = false;
+  compiled.get(key, [&] { return first_time = true; });
+  run_independent_parts(parts, first_time, [&](int part) {
+    const std::int64_t begin = rows * part / parts, end = rows * (part + 1) / parts;
+    multiply_rows(a + begin * inner, b, end - begin, inner, columns, product + begin * columns);
+  });
+}
+
+}  // namespace miniqat::onednn

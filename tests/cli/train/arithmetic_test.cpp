@@ -1,0 +1,97 @@
+// `train --arithmetic`: which runs multiply integers, and that older ones go on as they were.
+
+#include <gtest/gtest.h>
+
+#include "tests/cli/run_files.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::arithmetic_test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// tiny_classifier() with twice the channels and a second convolution, of 8 channels: enough for integers.
+std::string wide_classifier() {
+  std::string text = replaced(replaced(tiny_classifier(), "[3, 3, 1, 4]", "[3, 3, 1, 8]"), "[4],", "[8],");
+  text = replaced(replaced(text, "[64, 10]", "[128, 10]"), "[-1, 64]", "[-1, 128]");
+  text = replaced(text, R"("op": "Reshape", "inputs": ["pool1"])", R"("op": "Reshape", "inputs": ["conv2/Relu"])");
+  const std::string flatten = R"(    {"name": "flatten")";
+  return replaced(
+      text, flatten,
+      R"(    {"name": "conv2/weights", "op": "Variable", "attrs": {"shape": [3, 3, 8, 8], "initializer": {"type": "he_normal"}}},
+    {"name": "conv2/Conv2D", "op": "Conv2D", "inputs": ["pool1", "conv2/weights"]},
+    {"name": "conv2/biases", "op": "Variable", "attrs": {"shape": [8], "initializer": {"type": "constant", "value": 0}}},
+    {"name": "conv2/BiasAdd", "op": "BiasAdd", "inputs": ["conv2/Conv2D", "conv2/biases"]},
+    {"name": "conv2/Relu", "op": "Relu", "inputs": ["conv2/BiasAdd"]},
+)" + flatten);
+}
+
+class ArithmeticTest : public TinyTaskTest {
+ protected:
+  ArithmeticTest() { place_.write("wide.json", wide_classifier()); }
+
+  Outcome train_wide(const std::string& out, const Arguments& more = {}) const {
+    return program(wide_command(out, more));
+  }
+  static Arguments wide_command(const std::string& out, const Arguments& more = {}) {
+    return "train --model wide.json --dataset mnist --data-dir digits --steps 12 --threads 1 --log-every 1 "
+           "--weight-bits 4 --activation-bits 4" +
+           Arguments{"--out", out} + more;
+  }
+  std::string arithmetic_of(const std::string& run) const {
+    return json_of(path(run) / "config.json").value("arithmetic", "none");
+  }
+};
+
+TEST_F(ArithmeticTest, RunsOfFewBitsMultiplyIntegersAndSayWhere) {
+  const Outcome run = expect_success(train_wide("run", "--profile"));
+  expect_text(run.out, {"Conv2D of integers"});
+  EXPECT_EQ(arithmetic_of("run"), "integer");
+  const Outcome simulated = expect_success(train_wide("simulated", "--profile --arithmetic simulated"));
+  EXPECT_EQ(simulated.out.find("of integers"), std::string::npos);
+  EXPECT_EQ(arithmetic_of("simulated"), "simulated");
+  // Other roundings of the same step.
+  EXPECT_NE(checkpoint_bytes("run"), checkpoint_bytes("simulated"));
+  // The evaluation takes the run's.
+  const Json summary = json_of(path("run/summary.json"));
+  const Json again = Json::parse(expect_success(program("eval --run run --json --threads 1")).out);
+  EXPECT_EQ(summary["test_loss"], again["loss"]);
+}
+
+TEST_F(ArithmeticTest, AStoppedRunGoesOnToTheSameBits) {
+  expect_success(train_wide("whole"));
+  expect_success(train_wide("run", "--stop-at 5"));
+  expect_success(resume("run"));
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
+}
+
+TEST_F(ArithmeticTest, ARunOfBeforeStaysSimulated) {
+  expect_success(train_wide("whole", "--arithmetic simulated"));
+  expect_success(train_wide("run", "--arithmetic simulated --stop-at 5"));
+  Json config = json_of(path("run/config.json"));
+  config.erase("arithmetic");
+  place_.write("run/config.json", config.dump());
+  expect_success(resume("run"));
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
+}
+
+TEST_F(ArithmeticTest, SlicesHaveTheSameBitsOnAnyNumberOfThreads) {
+  expect_success(train_wide("one", "--shards 2"));
+  expect_success(train_wide("two", "--shards 2 --threads 2"));
+  EXPECT_EQ(checkpoint_bytes("one"), checkpoint_bytes("two"));
+}
+
+TEST_F(ArithmeticTest, AFloatRunHasNone) {
+  expect_error(program("train --model wide.json --dataset mnist --data-dir digits --float --arithmetic integer"), 2,
+               {"--arithmetic", "--float"});
+  expect_error(train_wide("no", "--arithmetic bytes"), 2, {"--arithmetic", "simulated", "integer"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing::arithmetic_test
