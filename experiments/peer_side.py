@@ -1,15 +1,24 @@
-"""Programs that take turns in being timed: what bench-peers, bench-kernels, bench-integer and bench-ddp share."""
+"""Programs that take turns in being timed: what bench-peers, bench-kernels, bench-integer and bench-ddp share, and the workers
+that they start, under any interpreter."""
 
 import contextlib
+import math
 import os
 import signal
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
 
 # Threads of both sides spin for a moment after their work.
 PAUSE_SECONDS = 0.02
-TRIALS = 3
+TRIALS, TRIAL_SECONDS = 3, 0.2
+WARM_UP_STEPS = 10
+
+# What is trained: batch, side, channels, learning rate. The layers are miniqat's.
+NETWORKS = {"lenet": (128, 28, 1, 0.005), "lenet5": (128, 28, 1, 0.005), "resnet20": (128, 32, 3, 0.02),
+            "mobilenet_v1": (64, 32, 3, 0.02), "mobilenet_v2": (64, 32, 3, 0.02)}
 
 
 class Failure(Exception):
@@ -20,11 +29,13 @@ class Side:
     """A process that waits for its turns: one of ours, or a worker of another system. It prints "ready ITEMS", then for each
     line "go N" the seconds that N repetitions took. A worker answers "check" with what is wrong so far, or "ok"."""
 
-    def __init__(self, name, command, environment=None):
+    def __init__(self, name, command, environment=None, quiet=False):
+        """A quiet one shows no errors, but for their last line in the Failure."""
         self.name, self.environment, self.command = name, environment or {}, [str(word) for word in command]
+        self.errors = tempfile.TemporaryFile("w+", errors="replace") if quiet else None
         try:
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                            env={**os.environ, **self.environment})
+                                            stderr=self.errors, env={**os.environ, **self.environment})
         except OSError as error:
             raise Failure(f"{error}; `cmake --build --preset release` builds our programs")
         answer = self.process.stdout.readline().split()
@@ -40,7 +51,7 @@ class Side:
 
     def require_sense(self):
         if (answer := self.ask("check").strip()) != "ok":
-            raise Failure(f"PyTorch, {self.name}: {answer or 'ended early' + self.end()}")
+            raise Failure(f"{self.name}: {answer or 'ended early' + self.end()}")
 
     def ask(self, line):
         """Its answer, a line; "" if it has ended."""
@@ -52,9 +63,15 @@ class Side:
         return self.process.stdout.readline()
 
     def end(self):
-        """Ends it; in words the signal that had ended it, such as an illegal instruction, if one had."""
+        """Ends it; in words the signal that had ended it, such as an illegal instruction, if one had, or its last error."""
         self.close()
-        return f": {signal.strsignal(-self.process.returncode)}" if self.process.returncode < 0 else ""
+        if self.process.returncode < 0:
+            return f": {signal.strsignal(-self.process.returncode)}"
+        if self.errors is None:
+            return ""
+        self.errors.seek(0)
+        said = [line.strip() for line in self.errors if line.strip()]
+        return f": {said[-1][:200]}" if said else ""
 
     def close(self):
         with contextlib.suppress(OSError):  # It may have ended before it read everything.
@@ -81,14 +98,37 @@ def rates(sides, turns, turn_seconds):
 
 def best(sides):
     """The fastest of the sides, tried in turns. Ends the others."""
-    tries = [[] for _ in sides]
-    for _ in range(TRIALS):
-        for side, seconds in zip(sides, tries):
-            time.sleep(PAUSE_SECONDS)
-            seconds.append(side.seconds())
-    medians = [statistics.median(seconds) for seconds in tries]
+    medians = [statistics.median(seconds) for seconds in seconds_in_turns(sides, TRIALS, TRIAL_SECONDS)]
     chosen = sides[medians.index(min(medians))]
     for side in sides:
         if side is not chosen:
             side.close()
     return chosen
+
+
+def serve(items, repeat, fault=lambda: None):
+    """A worker's end of a Side. `fault` returns what is wrong so far, or None."""
+    repeat()
+    print("ready", items, flush=True)
+    for line in sys.stdin:
+        if line.startswith("check"):
+            print(fault() or "ok", flush=True)
+            continue
+        start = time.perf_counter()
+        for _ in range(int(line.split()[1])):
+            repeat()
+        print(time.perf_counter() - start, flush=True)
+
+
+def fault_of(losses):
+    learns = all(map(math.isfinite, losses)) and min(losses[1:]) < losses[0]
+    return None if learns else f"the loss does not fall: {losses[0]} to {losses[-1]}"
+
+
+def serve_training(batch, step):
+    """Trains with `step`, which returns the loss, until the loss must have fallen, and then in turns."""
+    losses = [step() for _ in range(WARM_UP_STEPS)]
+    # Dropout makes single losses noisy.
+    if fault := fault_of([losses[0], statistics.median(losses[-3:])]):
+        sys.exit(fault)
+    serve(batch, lambda: losses.append(step()), lambda: fault_of(losses))

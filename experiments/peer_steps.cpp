@@ -1,7 +1,7 @@
 // Our side of experiments/bench-peers: prepares a case, says so, and then runs it on demand, so that it can take turns
 // with another program on the same machine. Started by that script.
 //
-//   peer_steps train MODEL BATCH SIDE float|tf|single THREADS
+//   peer_steps train MODEL BATCH SIDE float|tf|single|w4a4 THREADS
 //   peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS
 //
 // Talks as experiments/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
@@ -29,12 +29,30 @@
 namespace miniqat::benchmarks {
 namespace {
 
-/// "float", or "tf" or "single": quantizing, batch norms folded so.
+/// "float"; "tf" or "single": 8 bits, batch norms folded so; "w4a4": as "single", but 4 bits and learned ranges.
 std::optional<quantize::RewriteOptions> rewrite_of(const std::string& name) {
   if (name == "float") return {};
   if (name == "tf") return quantize::RewriteOptions{.bn_fold = quantize::BnFold::kTf};
   if (name == "single") return quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle};
+  if (name == "w4a4")
+    return quantize::RewriteOptions{.weight_bits = 4,
+                                    .activation_bits = 4,
+                                    .ranges = quantize::RangeChoice::kLearned,
+                                    .bn_fold = quantize::BnFold::kSingle};
   fail("unknown arithmetic \"", name, "\"");
+}
+
+constexpr int kWarmUp = 10;
+
+/// Learned ranges start far too wide for four bits: sets them to those that the same network observes while it trains.
+void start_ranges(bench::NoiseTraining& training, bench::NoiseWorkload workload) {
+  workload.rewrite->ranges = quantize::RangeChoice::kObserved;
+  bench::NoiseTraining observing(workload);
+  for (int i = 0; i < kWarmUp; ++i) observing.step();
+  const NamedTensors observed = observing.session().variables();
+  for (const auto& [name, value] : training.session().variables())
+    if ((name.ends_with("/min") || name.ends_with("/max")) && observed.contains(name))
+      training.session().set_variable(name, observed.at(name));
 }
 
 Peer training_peer(const std::vector<std::string>& arguments) {
@@ -45,7 +63,8 @@ Peer training_peer(const std::vector<std::string>& arguments) {
                                          .rewrite = rewrite_of(arguments.at(3))};
   set_thread_count(std::stoi(arguments.at(4)));
   const auto training = std::make_shared<bench::NoiseTraining>(workload);
-  constexpr int kWarmUp = 10;
+  if (workload.rewrite && workload.rewrite->ranges == quantize::RangeChoice::kLearned)
+    start_ranges(*training, workload);
   training->warm_up(kWarmUp);
   return {.items = workload.batch, .repeat = [training] { training->step(); }};
 }
@@ -161,7 +180,7 @@ int run(const std::vector<std::string>& arguments) {
   if (rest.size() == 5 && arguments[0] == "train") return serve(training_peer(rest));
   if (rest.size() == 4 && arguments[0] == "fake_quant") return serve(fake_quant_peer(rest));
   std::fprintf(stderr,
-               "usage: peer_steps train MODEL BATCH SIDE float|tf|single THREADS\n"
+               "usage: peer_steps train MODEL BATCH SIDE float|tf|single|w4a4 THREADS\n"
                "       peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS\n");
   return 2;
 }

@@ -1,29 +1,23 @@
 """PyTorch's side of bench-peers, in a process of its own: its environment decides how its threads wait. Trains miniqat's
-models, and fake-quantizes, whenever it is told to (peer_side.py)."""
+models, and fake-quantizes, whenever it is told to (peer_side.py). For PyTorch 1.13 and 2.13.
+
+    torch_side.py about
+    torch_side.py train NETWORK float|bfloat16|QAT WAY THREADS
+    torch_side.py fake_quant CHANNELS forward|backward|learned ELEMENTS
+
+A WAY is a list of words with commas between: channels_last or contiguous, compiled, and for QAT fused or unfused (eager
+mode's fake quantizers, after prepare_qat) or PT2E (torchao's)."""
 
 import ctypes
-import math
 import pathlib
 import re
 import sys
-import time
 
+sys.dont_write_bytecode = True
 import torch
 from torch import nn
 from torch.ao import quantization
-
-
-def serve(items, repeat, fault=lambda: None):
-    repeat()
-    print("ready", items, flush=True)
-    for line in sys.stdin:
-        if line.startswith("check"):
-            print(fault() or "ok", flush=True)
-            continue
-        start = time.perf_counter()
-        for _ in range(int(line.split()[1])):
-            repeat()
-        print(time.perf_counter() - start, flush=True)
+from peer_side import NETWORKS, serve, serve_training
 
 
 def work(kind, *arguments):
@@ -31,12 +25,12 @@ def work(kind, *arguments):
     # miniqat does, too: denormals make convolutions slow beyond measure.
     torch.set_flush_denormal(True)
     blas = Blas()
-    if kind == "train":
-        name, quantized, fused, channels_last, threads = arguments
+    if kind == "about":
+        print(f"PyTorch {torch.__version__} with {blas.describe()}")
+    elif kind == "train":
+        name, arithmetic, way, threads = arguments
         use_threads(blas, int(threads))
-        step = training(name, quantized == "True", fused == "True", channels_last == "True")
-        losses = []
-        serve(MODELS[name][1], lambda: losses.append(step()), lambda: fault_of(losses))
+        serve_training(NETWORKS[name][0], training(name, arithmetic, way.split(", ")))
     else:
         channels, what, elements = arguments
         use_threads(blas, 1)
@@ -91,7 +85,7 @@ class Residual(nn.Module):
     def __init__(self, convs, stride=1, missing=0, with_relu=False):
         super().__init__()
         self.convs, self.stride, self.missing, self.with_relu = nn.Sequential(*convs), stride, missing, with_relu
-        self.sum = nn.quantized.FloatFunctional()
+        self.sum = torch.ao.nn.quantized.FloatFunctional()
 
     def forward(self, x):
         kept = x[:, :, ::self.stride, ::self.stride] if self.stride > 1 else x
@@ -125,10 +119,8 @@ def mobilenet_v2(activation):
     return nn.Sequential(*layers, conv_norm(inputs, 1280, 1, activation()), *classifier(1280))
 
 
-# model: builder, batch, side, channels, learning rate
-MODELS = {"lenet": (lenet, 128, 28, 1, 0.005), "lenet5": (lenet5, 128, 28, 1, 0.005),
-          "mobilenet_v1": (mobilenet_v1, 64, 32, 3, 0.02), "mobilenet_v2": (mobilenet_v2, 64, 32, 3, 0.02),
-          "resnet20": (resnet20, 128, 32, 3, 0.02)}
+BUILDERS = {"lenet": lenet, "lenet5": lenet5, "resnet20": resnet20, "mobilenet_v1": mobilenet_v1,
+            "mobilenet_v2": mobilenet_v2}
 
 
 def prepared_for_qat(model, fused):
@@ -141,22 +133,43 @@ def prepared_for_qat(model, fused):
     return quantization.prepare_qat(model)
 
 
-def training(name, quantized, fused, channels_last, ranks=1, wrap=lambda model: model):
+def prepared_by_export(model, images):
+    """8 bits, weights per channel: the only kind that torchao's quantizer for these processors has. Its lowering comes
+    after training and is not timed."""
+    from torchao.quantization.pt2e.quantize_pt2e import prepare_qat_pt2e
+    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+    quantizer = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config(is_qat=True))
+    return prepare_qat_pt2e(torch.export.export(model.train(), (images,)).module(), quantizer)
+
+
+def training(name, arithmetic="float", way=("contiguous",), ranks=1, wrap=lambda model: model):
     """A function that trains for one step, on this rank's part of the batch. `wrap` makes a network of many ranks."""
-    builder, whole, side, channels, rate = MODELS[name]
+    whole, side, channels, rate = NETWORKS[name]
     batch = whole // ranks
     torch.manual_seed(1)
-    model = builder(nn.ReLU if quantized else nn.ReLU6)
-    model = prepared_for_qat(model, fused) if quantized else model.train()
+    model = BUILDERS[name](nn.ReLU if arithmetic == "QAT" else nn.ReLU6).train()
     images, labels = torch.rand(batch, channels, side, side), torch.arange(batch) % 10
-    if channels_last:
+    if "channels_last" in way:
         model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
+    if "PT2E" in way:
+        model = prepared_by_export(model, images)
+    elif arithmetic == "QAT":
+        model = prepared_for_qat(model, "fused" in way)
     model = wrap(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4)
+    # Of the ways to update the faster one, where this PyTorch has it.
+    today = {"fused": True} if hasattr(torch, "compile") else {}
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4, **today)
+
+    def loss_of(images, labels):
+        with torch.autocast("cpu", torch.bfloat16, enabled=arithmetic == "bfloat16"):
+            return nn.functional.cross_entropy(model(images), labels)
+
+    if "compiled" in way:
+        loss_of = torch.compile(loss_of)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.cross_entropy(model(images), labels)
+        loss = loss_of(images, labels)
         loss.backward()
         optimizer.step()
         return loss.item()
@@ -205,11 +218,6 @@ def learned_fake_quantizer(elements, channels):
     return repeat
 
 
-def fault_of(losses):
-    learns = all(map(math.isfinite, losses)) and min(losses[1:]) < losses[0]
-    return None if learns else f"the loss does not fall: {losses[0]} to {losses[-1]}"
-
-
 class Blas:
     """The library that PyTorch multiplies matrices with, and its thread count."""
 
@@ -232,3 +240,7 @@ def use_threads(blas, threads):
     torch.set_num_threads(threads)
     if blas.set_threads:
         blas.set_threads(threads)
+
+
+if __name__ == "__main__":
+    work(*sys.argv[1:])

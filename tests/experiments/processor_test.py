@@ -49,6 +49,20 @@ class ProcessorTest(unittest.TestCase):
         for environment in ({}, {"ATEN_CPU_CAPABILITY": "avx2"}, {"ATEN_CPU_CAPABILITY": "default"}):
             self.assertIsNone(processor.fault_of_environment(known, environment))
 
+    def test_peers_are_capped_as_we_are(self):
+        known = set((AVX512 + " avx512_bf16 amx_bf16 avx_vnni").split())
+        self.assertTrue(processor.has_bfloat16(known))
+        self.assertEqual((processor.caps({}), processor.within_cap(known, {})), ({}, known))
+        avx2, baseline = {"MINIQAT_MAX_ISA": "avx2"}, {"MINIQAT_MAX_ISA": "baseline"}
+        self.assertEqual(processor.within_cap(known, avx2), set(AVX2.split()))
+        self.assertEqual(processor.caps(avx2)["ONEDNN_MAX_CPU_ISA"], "AVX2")
+        self.assertFalse(processor.has_bfloat16(processor.within_cap(known, avx2)))
+        self.assertEqual(processor.within_cap(known, baseline), {"sse2", "ssse3", "sse4_1", "f16c", "bmi2"})
+        for environment in (avx2, baseline):
+            variants = processor.torch_variants(processor.within_cap(known, environment))
+            self.assertEqual([choice["ATEN_CPU_CAPABILITY"] for _, choice in variants],
+                             [processor.caps(environment)["ATEN_CPU_CAPABILITY"]])
+
 
 if __name__ == "__main__":
     unittest.main()
