@@ -222,16 +222,21 @@ class Blas:
     """The library that PyTorch multiplies matrices with, and its thread count."""
 
     def __init__(self):
+        self.libraries, self.set_threads = [], None
+        # PyPI's PyTorch contains MKL, whose threads are PyTorch's.
+        if torch.backends.mkl.is_available():
+            return
         torch.rand(64, 64) @ torch.rand(64, 64)
         maps = pathlib.Path("/proc/self/maps").read_text()
-        self.libraries = sorted(set(re.findall(r"(/\S*(?:blas|mkl)\S*\.so\S*)", maps)))
-        self.set_threads = None
+        self.libraries = sorted(set(re.findall(r"(/\S*blas\S*\.so\S*)", maps)))
         for library in self.libraries:
             self.set_threads = self.set_threads or getattr(ctypes.CDLL(library), "openblas_set_num_threads", None)
 
     def describe(self):
+        if torch.backends.mkl.is_available():
+            return "MKL"
         name = ", ".join(self.libraries) or "built in"
-        if self.set_threads or "mkl" in name:
+        if self.set_threads:
             return name
         return name + " - NOT OpenBLAS: PyTorch is slower than it need be; install libopenblas0-pthread"
 
