@@ -191,12 +191,15 @@ void end_by(int signal) {
   std::raise(signal);
 }
 
-/// `miniqat help train` is `miniqat train --help`. Words that are no commands stay alone, to be refused.
+/// `miniqat help train` is `miniqat train --help`, whatever else follows: a flag that takes a value would take the
+/// `--help` for it, and the command would run. Words that are no commands stay alone, to be refused.
 std::vector<std::string> with_help_as_flag(const CLI::App& program, std::vector<std::string> words) {
   if (words.front() != "help") return words;
   words.erase(words.begin());
-  if (words.empty() || name_of_command(program, words.front()) != "miniqat") words.emplace_back("--help");
-  return words;
+  if (words.empty()) return {"--help"};
+  if (name_of_command(program, words.front()) == "miniqat") return words;
+  const bool is_all = std::ranges::find(words, "--help-all") != words.end();
+  return {words.front(), is_all ? "--help-all" : "--help"};
 }
 
 /// A wrong command line: a command alone is also told how it begins with the newest run.

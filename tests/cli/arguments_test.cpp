@@ -107,6 +107,9 @@ TEST_F(ArgumentsTest, HelpIsAWordOrAFlag) {
     EXPECT_EQ(word.out, flag.out);
   }
   expect_text(program("help").out, {"miniqat help COMMAND"});
+  // A flag without its value does not take the --help for it: help never begins a run.
+  EXPECT_EQ(program("help train --out").out, program("train --help").out);
+  EXPECT_EQ(program("help train --help-all").out, program("train --help-all").out);
   refuses("help trian", 2, {"\"trian\"", "did you mean \"train\""});
 }
 
