@@ -38,7 +38,7 @@
       expect(`${what}: has balanced`, row.balanced !== undefined, isUneven);
       if (isUneven) expectNumber(`${what}: balanced`, row.balanced, times100(result[`${run.part}_balanced_accuracy`]), 2);
       expectNumber(`${what}: bytes`, row.bytes, result.parameter_bytes, 0);
-      expect(`${what}: right`, row.right.replaceAll(',', ''), answers ? `${answers.correct} of ${answers.examples}` : '–');
+      expect(`${what}: right`, row.right.replaceAll(',', ''), answers ? `${answers.correct} of ${answers.examples < run.part_examples ? 'the first ' : ''}${answers.examples}` : '–');
     });
     expect(`${run.name}: command`, section.querySelector('.facts code').textContent, run.command);
     expect(`${run.name}: notes`, texts(section, '.result .note').join('|'), run.notes.join('|'));

@@ -39,7 +39,9 @@ function resultTable(run) {
   const has = (key) => run.results.some((row) => known(row[key]));
   const count = (row) => {
     const answers = answersOf(run, row.name);
-    return answers ? `${whole(answers.correct)} of ${whole(answers.examples)}` : MISSING;
+    if (!answers) return MISSING;
+    // The accuracy beside it may be a recorded one, of all pictures.
+    return `${whole(answers.correct)} of ${answers.examples < run.part_examples ? 'the first ' : ''}${whole(answers.examples)}`;
   };
   const hint = 'mean over the classes of their accuracies: here some classes have more than twice the pictures of others';
   const columns = [
