@@ -55,6 +55,7 @@ struct RunArguments {
   int threads = 0;
   std::string backend = "fast";
   std::string precision = "float32";
+  std::string arithmetic = "simulated";
   bool skip_broken = false;
   bool train = false;
   bool random_feeds = false;
@@ -238,7 +239,9 @@ void require_step_counts(const Graph& graph, const RunArguments& arguments, cons
 void run(const RunArguments& arguments) {
   if (arguments.precision == "float64" && arguments.backend != "reference")
     throw UsageError("--precision float64 needs --backend reference");
-  const bool fast = arguments.backend == "fast";
+  const bool fast = arguments.backend == "fast", on_integers = arguments.arithmetic == "integer";
+  if (!fast && on_integers)
+    refuse_ignored("--arithmetic integer", "--backend reference, which has the specification only");
   if (!fast && arguments.threads > 1)
     refuse_ignored(concat("--threads ", arguments.threads), "--backend reference, whose loops run on one thread");
   set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
@@ -249,6 +252,7 @@ void run(const RunArguments& arguments) {
   if (arguments.step) require_step_counts(graph, arguments, subject.graph);
   Session session(graph, {.seed = static_cast<std::uint64_t>(arguments.seed),
                           .backend = fast ? Backend::kFast : Backend::kReference,
+                          .arithmetic = on_integers ? Arithmetic::kInteger : Arithmetic::kSimulated,
                           .precision = dtype_from_name(arguments.precision)});
   restore_variables(arguments, subject, session);
   if (arguments.step) session.set_quantization_step(*arguments.step);
@@ -316,6 +320,10 @@ void add_run(CommandLine& program) {
       .one_of({"fast", "reference"});
   command.option("--precision", arguments->precision, "float32, or float64 on the reference loops")
       .one_of({"float32", "float64"});
+  command
+      .option("--arithmetic", arguments->arithmetic,
+              "simulated, or integer: layers between quantizers of few bits multiply integers where that is faster")
+      .one_of({"simulated", "integer"});
   command.action([arguments, command] {
     check_pictures(*arguments, command);
     run(*arguments);

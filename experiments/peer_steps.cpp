@@ -60,7 +60,8 @@ Peer training_peer(const std::vector<std::string>& arguments) {
                                          .batch = std::stol(arguments.at(1)),
                                          .side = std::stol(arguments.at(2)),
                                          .learning_rate = arguments.at(0).starts_with("lenet") ? 0.005 : 0.02,
-                                         .rewrite = rewrite_of(arguments.at(3))};
+                                         .rewrite = rewrite_of(arguments.at(3)),
+                                         .arithmetic = Arithmetic::kInteger};
   set_thread_count(std::stoi(arguments.at(4)));
   const auto training = std::make_shared<bench::NoiseTraining>(workload);
   if (workload.rewrite && workload.rewrite->ranges == quantize::RangeChoice::kLearned)

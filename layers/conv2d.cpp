@@ -102,7 +102,10 @@ bool has_faster_backward_filter(const onednn::Convolution& c) {
 /// oneDNN's products of bytes, with all that comes before and behind them, on two threads of an AVX2 machine: 32x16 to
 /// 16 by 3x3: 2.1; 16x32 to 32: 2.5; 8x64 to 64: 2.8; 14x32 to 64 by 5x5: 2.0; 16x128 to 128 by 1x1: 1.5; 14x6 to 16 by
 /// 5x5: 1.4 (beside oneDNN's floats); 28x1 to 32 by 5x5: 0.4; depthwise 16x128: 1.0, 32x32: 0.4.
-bool has_faster_integers(const onednn::Convolution& c) { return !c.depthwise && c.filter[2] >= kFewChannels; }
+bool has_faster_integers(const onednn::Convolution& c) {
+  constexpr std::int64_t kLeastChannels = 6;
+  return !c.depthwise && c.filter[2] >= kLeastChannels;
+}
 
 DirectConvolution direct(const onednn::Convolution& c, const Window2d& window) {
   return {.window = window, .batch = c.input[0], .in = c.filter[2], .out = c.filter[3]};

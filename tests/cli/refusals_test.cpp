@@ -277,6 +277,7 @@ TEST_F(RefusalsTest, FlagsWithoutEffect) {
   refuses("run --graph tiny.json --out o", R"(
 --random-feeds --fetch pool1 --step 5 => --step 5 ... --graph tiny.json, in which nothing counts steps
 --random-feeds --fetch pool1 --backend reference --threads 2 => --threads 2 ... --backend reference
+--random-feeds --fetch pool1 --backend reference --arithmetic integer => --arithmetic integer ... --backend reference
 --random-feeds --by-name --train => --by-name ... --checkpoint
 --random-feeds --fetch pool1 --precision float64 => --precision ... --backend reference
 --fetch pool1 --step -1 => --step

@@ -90,7 +90,7 @@ bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 /// Runs the case once more, unobserved: the same bits must come out.
 std::optional<Finding> repeat(const GraphCase& test, Graph& graph, const std::vector<RunResult>& before) {
-  Session session(graph, {.seed = test.seed});
+  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic()});
   set_variables(test, session);
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
@@ -196,7 +196,7 @@ Feeds feeds_of_first_run(const GraphCase& test, const Graph& graph) { return fee
 std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
   set_thread_count(test.threads);
   Graph graph = with_loss(test);
-  Session session(graph, {.seed = test.seed});
+  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic()});
   set_variables(test, session);
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
@@ -249,6 +249,7 @@ std::string save(const GraphCase& test, const std::filesystem::path& directory, 
                 ".feeds.safetensors --checkpoint ", stem, ".variables.safetensors --seed ", test.seed,
                 test.training ? " --train" : "", counts_steps ? concat(" --step ", test.quantization_step) : "",
                 graph.find(kLoss) != nullptr ? " --gradients-of loss" : "", " --threads ", test.threads,
+                test.arithmetic() == Arithmetic::kInteger ? " --arithmetic integer" : "",
                 " --out fast.safetensors   (beside --backend reference --precision float64 --threads 1)");
 }
 

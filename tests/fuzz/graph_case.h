@@ -21,6 +21,8 @@ struct GraphCase {
   std::uint64_t seed = 1;
   int threads = 1;
   bool training = true;
+  /// Half of all cases multiply integers where layers can.
+  Arithmetic arithmetic() const { return seed % 2 == 0 ? Arithmetic::kSimulated : Arithmetic::kInteger; }
   /// Runs, one after the other, and the quantization step before the first.
   int runs = 1;
   std::int64_t quantization_step = 0;

@@ -193,6 +193,7 @@ const std::vector<LayerCase>& geometries() {
       {.images = {2, 7, 7, 12},
        .filter = {2, 4, 12, 7},
        .window = {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
+      {.images = {2, 14, 14, 6}, .filter = {5, 5, 6, 16}, .window = {.padding = Padding::kValid}},
       {.images = {3, 5, 4, 40}, .filter = {1, 1, 40, 24}},
       {.images = {5, 6, 6, 32}, .filter = {1, 1, 32, 8}, .window = {.strides = {2, 2}}},
       {.images = {33, 8, 8, 16}, .filter = {1024, 40}, .matrix = true},
