@@ -6,6 +6,7 @@
 #include "core/kernels/instruction_set.h"
 #include "core/memory/aligned_memory.h"
 #include "core/memory/guarded_memory.h"
+#include "core/platform/interruption.h"
 #include "core/threads/parallel.h"
 
 namespace miniqat::onednn {
@@ -111,6 +112,7 @@ void Kernel::move_apart(ScratchScope& scratch) {
 
 void Kernel::run(std::initializer_list<const void*> addresses) {
   ScratchScope guarded;
+  const BlockedSignals blocked;
   is_guarding() ? move_apart(guarded) : move_to(scratch(scratch_bytes_));
   auto address = addresses.begin();
   for (Bound& bound : bound_) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <exception>
 
 namespace miniqat {
@@ -20,6 +22,23 @@ class InterruptionScope {
 
  private:
   void (*before_)();
+};
+
+/// While one lives, no handler of a signal runs in the calling thread, and threads that it starts begin like that; what
+/// comes meanwhile is delivered at the end, or to another thread. Faults, SIGABRT and the like go their way.
+///
+/// For generated code: the system puts the handler's frame below the stack pointer, and oneDNN's product kernels point
+/// that at a buffer of theirs (version 2.6, AVX and AVX2, for sums of more than 252 products). The frame then
+/// overwrites whatever the heap has below that buffer.
+class BlockedSignals {
+ public:
+  BlockedSignals();
+  ~BlockedSignals();
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
 };
 
 /// Between two parts of long work (operations of a network, pieces of a file), which an exception may leave: nothing is

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/platform/floating_point_control.h"
+#include "core/platform/interruption.h"
 #include "core/platform/openmp.h"
 #include "core/team/spin_wait.h"
 #include "core/team/team_load.h"
@@ -198,6 +199,8 @@ void Team::start_workers(int parts) {
 /// Worker `index` begins with part `index`. One beyond the parts of a region stays out of it.
 void Team::work(Worker& self, int index) {
   is_worker = true;
+  // They compute parts of oneDNN's kernels, too.
+  const BlockedSignals blocked;
   move_to_place_of_worker(index);
   std::uint64_t seen = 0;
   for (;;) {
@@ -302,6 +305,8 @@ void Team::run_in_openmp(int parts) {
     const Whole& all = *static_cast<const Whole*>(data);
     all.team.run_part(omp_get_thread_num(), all.parts);
   };
+  // OpenMP's threads begin here, and compute oneDNN's kernels later.
+  const BlockedSignals blocked;
   GOMP_parallel(region, &whole, static_cast<unsigned>(parts), 0);
 }
 

@@ -1,6 +1,8 @@
 #include "core/team/team.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +55,20 @@ TEST(Team, EveryPartRunsOnceWhateverTheirNumber) {
     }
   EXPECT_FALSE(in_team());
   EXPECT_EQ(team_place().parts, 1);
+}
+
+// A handler must not run where a part of a oneDNN kernel has the stack pointer astray (onednn_test.cpp).
+TEST(Team, WorkersLeaveSignalsToTheCaller) {
+  const std::thread::id caller = std::this_thread::get_id();
+  in_parts(2, [&](int) {
+    team_barrier();
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    const int expected = std::this_thread::get_id() == caller && team_choice() == TeamChoice::kOwn ? 0 : 1;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPROF, SIGRTMIN})
+      EXPECT_EQ(sigismember(&blocked, signal), expected) << signal;
+    for (const int fault : {SIGSEGV, SIGABRT}) EXPECT_EQ(sigismember(&blocked, fault), 0) << fault;
+  });
 }
 
 TEST(Team, BarriersHoldMoreThreadsThanCores) {
