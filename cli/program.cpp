@@ -192,11 +192,11 @@ void end_by(int signal) {
 }
 
 /// `miniqat help train` is `miniqat train --help`, whatever else follows: a flag that takes a value would take the
-/// `--help` for it, and the command would run. Words that are no commands stay alone, to be refused.
+/// `--help` for it. Words that are no commands stay alone, to be refused. The program's own help has all of its flags.
 std::vector<std::string> with_help_as_flag(const CLI::App& program, std::vector<std::string> words) {
-  if (words.front() != "help") return words;
-  words.erase(words.begin());
-  if (words.empty()) return {"--help"};
+  if (words.front() != "help" && words.front() != "--help-all") return words;
+  if (words.front() == "help") words.erase(words.begin());
+  if (words.empty() || words.front() == "--help-all") return {"--help"};
   if (name_of_command(program, words.front()) == "miniqat") return words;
   const bool is_all = std::ranges::find(words, "--help-all") != words.end();
   return {words.front(), is_all ? "--help-all" : "--help"};

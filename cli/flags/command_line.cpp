@@ -2,11 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <regex>
 #include <set>
 #include <sstream>
+#include <type_traits>
 
 #include "cli/flags/help_style.h"
 #include "core/text/error.h"
@@ -95,6 +98,31 @@ bool lies_in(const std::string& text, const std::string& low, const std::string&
          std::strtod(text.c_str(), nullptr) <= std::stod(high);
 }
 
+/// CLI11 takes the word behind a flag for its value, whatever it is: `train --out --help` would train, into a folder of
+/// that name.
+void refuse_flag(const std::string& name, const std::string& value, bool may_be_path) {
+  if (!value.starts_with("--")) return;
+  const std::string way = concat("; ", shell_quoted("./" + value), " names such a file or folder");
+  throw training::MissingArgument(
+      concat(name, " needs a value, and ", quote(value), " looks like a flag", may_be_path ? way : ""));
+}
+
+/// CLI11 makes the nearest number of it that 64 bits hold, and whoever refuses that one names what nobody typed.
+void refuse_beyond_64_bits(const std::string& name, const std::string& value, bool is_whole) {
+  errno = 0;
+  const bool is_infinite = !is_whole && is_number(value) && std::isinf(std::strtod(value.c_str(), nullptr));
+  const bool is_beyond = is_whole && (std::strtoll(value.c_str(), nullptr, 0), errno == ERANGE);
+  if (is_infinite || is_beyond)
+    throw training::UsageError(
+        concat(name, " must be a ", is_whole ? "whole " : "", "number that 64 bits hold, got ", quote(value)));
+}
+
+template <class T>
+constexpr bool kIsText = std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>;
+template <class T>
+constexpr bool kIsReal =
+    std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>> || std::is_same_v<T, std::optional<float>>;
+
 }  // namespace
 
 Flag& Flag::required() { return option_->required(), *this; }
@@ -122,7 +150,18 @@ Flag Command::flag(const std::string& name, bool& field, const std::string& help
 
 template <class T>
 Flag Command::option(const std::string& name, T& field, const std::string& help) {
-  return Flag(app_->add_option(name, field, help));
+  CLI::Option* const option = app_->add_option(name, field, help);
+  const std::string shown = name.substr(0, name.find(','));
+  // What is behind a lone `--` is a positional argument, whatever it looks like.
+  if (shown.starts_with("--"))
+    option->check(
+        [shown](const std::string& value) -> std::string {
+          refuse_flag(shown, value, kIsText<T>);
+          if (!kIsText<T>) refuse_beyond_64_bits(shown, value, !kIsReal<T>);
+          return "";
+        },
+        "", "");
+  return Flag(option);
 }
 
 template Flag Command::option(const std::string&, std::string&, const std::string&);

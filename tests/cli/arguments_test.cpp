@@ -96,6 +96,37 @@ TEST_F(ArgumentsTest, NoFlagTakesAnEmptyValue) {
   refuses({""}, 2, {"miniqat: an argument must not be empty"});
 }
 
+// `train --out --help` trained, into a folder of that name.
+TEST_F(ArgumentsTest, NoFlagTakesAnotherFlagForItsValue) {
+  OneIn chosen(4);
+  std::size_t checked = 0;
+  for (const std::string command : {"train", "quantize", "eval", "run", "export", "report", "import"})
+    for (const std::string& flag : flags_with_values(program({command, "--help-all"}).out)) {
+      // That of --profile may be left out; two names of one flag stand in one word of the help.
+      if (flag == "--profile" || flag.find(',') != std::string::npos) continue;
+      ++checked;
+      if (chosen()) refuses({command, flag, "--help"}, 2, {"miniqat " + command + ": ", flag});
+    }
+  EXPECT_GT(checked, 60u);
+  refuses("train --out --help", 2, {"--out needs a value, and \"--help\" looks like a flag; ./--help names such a"});
+  refuses("train --stop-at --help", 2, {"--stop-at needs a value, and \"--help\" looks like a flag (see"});
+  refuses("train --out=--overwrite", 2, {"--out needs a value", "./--overwrite"});
+  refuses("export --out m.c --prefix --name", 2, {"--prefix needs a value"});
+  EXPECT_TRUE(fs::is_empty(place_.path()));
+  refuses("eval --run ./--help", 1, {"./--help holds no run"});
+}
+
+// The parser makes the nearest number of 64 bits of it, and `--stop-at` was that.
+TEST_F(ArgumentsTest, ANumberBeyond64BitsIsNamedAsItWasTyped) {
+  const std::string typed = "99999999999999999999";
+  for (const char* flag : {"--steps", "--seed", "--stop-at", "--threads", "--batch-size"})
+    for (const std::string& value : {typed, "-" + typed})
+      refuses({"train", flag, value}, 2, {flag, "must be a whole number that 64 bits hold, got \"" + value + "\""});
+  refuses({"bench", "--elements", "64," + typed}, 2, {"--elements", typed});
+  refuses("train --learning-rate 1e400", 2, {"--learning-rate must be a number that 64 bits hold, got \"1e400\""});
+  refuses("train --learning-rate inf", 2, {"--learning-rate must be a finite number"});
+}
+
 TEST_F(ArgumentsTest, HelpIsAWordOrAFlag) {
   for (const Arguments& command : {Arguments{}, Arguments("train"), Arguments("eval")}) {
     Arguments as_flag = command, as_word = command;
@@ -110,6 +141,7 @@ TEST_F(ArgumentsTest, HelpIsAWordOrAFlag) {
   // A flag without its value does not take the --help for it: help never begins a run.
   EXPECT_EQ(program("help train --out").out, program("train --help").out);
   EXPECT_EQ(program("help train --help-all").out, program("train --help-all").out);
+  for (const char* all : {"--help-all", "help --help-all"}) EXPECT_EQ(program(all).out, program("--help").out);
   refuses("help trian", 2, {"\"trian\"", "did you mean \"train\""});
 }
 
