@@ -8,6 +8,7 @@
 #include "core/text/json_text.h"
 #include "core/text/quote.h"
 #include "training/model_source.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::training {
 
@@ -102,6 +103,11 @@ RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice
           ? fail(path.string(), " holds a run already (", file.filename().string(), "): ", advice)
           : fail(path.string(), " holds no run, but a file that a run would overwrite: ", file.filename().string(),
                  "; move it, or give another --out or --overwrite");
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, failure))
+    if (const fs::path name = entry.path().filename(); name != ".lock")
+      throw UsageError(concat(path.string(), " holds no run, but something else: ", name.string(),
+                              "; give a new or an empty folder as --out, or --overwrite to put a run beside it"));
   return run;
 }
 

@@ -26,9 +26,9 @@ class RunDirectory {
 
   /// For a new run: makes the directory if need be and locks it for as long as a copy of the result lives; a directory
   /// that was made goes again if nothing has come into it by then. Throws Error, which ends in the advice, when `path`
-  /// holds a run, or any file of one, already, and may not be overwritten; and what RunLock throws. The files of a run
-  /// that died before it had its config.json are not a run. A link in the place of a file is an error, too, unless it
-  /// is to be overwritten: then clear() removes the link, not its target.
+  /// holds a run, or any file of one, already, and may not be overwritten; UsageError when it then holds anything else;
+  /// and what RunLock throws. The files of a run that died before it had its config.json are not a run. A link in the
+  /// place of a file is an error, too, unless it is to be overwritten: then clear() removes the link, not its target.
   static RunDirectory fresh(const std::filesystem::path& path, const std::string& advice,
                             Existing existing = Existing::kRefuse);
   /// For a run that goes on: open() with the lock. Throws Error where a file is a link, which the run would write

@@ -147,6 +147,21 @@ TEST_F(TrainLifeTest, WhatTheDeadLeftIsInNobodysWay) {
   EXPECT_EQ(bytes_of(path("other/bits.json")), "{}");
 }
 
+// `--out ~` scattered a run's files there.
+TEST_F(TrainLifeTest, ARunNeedsANewOrAnEmptyFolder) {
+  make_float_run(place_, "norm", "float");
+  place_.write("home/.notes", "mine");
+  const Arguments commands[] = {train_command("home"), "calibrate --run float --out home",
+                                "quantize --run float --steps 1 --out home", "reestimate --run float --out home"};
+  for (const Arguments& command : commands)
+    expect_error(program(command), 2, {command[0], "home holds no run, but something else: .notes;", "--overwrite"});
+  EXPECT_EQ(std::distance(fs::directory_iterator(path("home")), {}), 1);
+  expect_success(train("home", "--overwrite"));
+  EXPECT_EQ(bytes_of(path("home/.notes")), "mine");
+  fs::create_directory(path("empty"));
+  expect_success(train("empty"));
+}
+
 TEST_F(TrainLifeTest, FilesOfOthersStayWhatTheyAre) {
   place_.write("project/config.json", R"({"name": "mine"})");
   expect_error(train("project", "--overwrite"), 1, {"project/config.json does not belong to a run"});
