@@ -195,6 +195,41 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(KeyboardInterrupt):
             miniqat.train(pathlib.Path(folder, "run"), model="lenet5", steps=1000, on_step=stop)
 
+    def test_a_missing_argument_is_named_in_one_line(self):
+        cases = (
+            (lambda: miniqat.train(), "train() needs the argument out"),
+            (lambda: miniqat.train(dataset="synthetic", steps=1), "train() needs the argument out"),
+            (lambda: miniqat.quantize(run="run"), "quantize() needs the argument out"),
+            (lambda: miniqat.sensitivity(run="run"), "sensitivity() needs the argument out"),
+            (lambda: miniqat.report("run"), "report() needs the argument out"),
+            (lambda: miniqat.predict(), "predict() needs the arguments run, pictures"),
+            (lambda: miniqat.predict("run", 1, spilt="test"), 'predict() has no argument spilt; did you mean "split"?'),
+            (lambda: miniqat.Dataset(np.zeros((1, 8, 8))), "Dataset() needs the argument labels"),
+            (lambda: miniqat.Session(), "Session() needs the argument graph"),
+            (lambda: miniqat.Graph().add("Relu"), "add() needs the argument name"),
+            (lambda: miniqat.thread_count(1), "thread_count() takes 0 arguments without a name, not 1"))
+        for call, text in cases:
+            with self.subTest(text), self.assertRaises(TypeError) as raised:
+                call()
+            self.assertEqual(str(raised.exception), text)
+        # A wrong type is told with what would be right.
+        with self.assertRaisesRegex(TypeError, "incompatible function arguments"):
+            miniqat.train(5)
+
+    def test_every_function_names_what_is_missing(self):
+        owners = [miniqat] + [of for of in vars(miniqat).values() if isinstance(of, type) and not issubclass(of, Exception)]
+        called = 0
+        for owner in owners:
+            for name, member in vars(owner).items():
+                if not callable(member) or isinstance(member, type) or member is miniqat.thread_count:
+                    continue
+                try:
+                    getattr(owner, name)()
+                except Exception as error:
+                    called += 1
+                    self.assertNotIn("incompatible", str(error), f"{owner.__name__}.{name}")
+        self.assertGreater(called, 40)
+
     def test_errors_are_exceptions(self):
         with self.assertRaisesRegex(miniqat.Error, "backend"):
             miniqat.Session(miniqat.Graph(), backend="quick")
