@@ -27,7 +27,23 @@ py::array read_only(py::array array) {
   return array;
 }
 
+bool is_masked(py::handle value) {
+  static const py::handle masked_array = py::object(py::module_::import("numpy.ma").attr("MaskedArray")).release();
+  return py::isinstance<py::array>(value) && py::isinstance(value, masked_array);
+}
+
+/// NumPy would drop the mask, also of the arrays in a list.
+void require_no_mask(py::handle value, const std::string& what) {
+  bool found = is_masked(value);
+  if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value))
+    for (const py::handle item : value) found = found || is_masked(item);
+  if (found)
+    throw py::type_error(
+        concat(what, " is a masked array, whose mask would be lost: give .filled(value) or .data of it"));
+}
+
 py::array array_of(py::handle value, const std::string& what) {
+  require_no_mask(value, what);
   py::array array = in_python([&] { return py::array::ensure(value); });
   if (!array || std::string_view("biuf").find(array.dtype().kind()) == std::string_view::npos)
     throw py::type_error(concat(what, " must be an array or numbers, not ",

@@ -90,8 +90,22 @@ Tensor labels_of_rows(const py::array& rows, const Shape& shape) {
   return labels;
 }
 
-/// [n] int32, a copy. One-hot rows say how many classes there are.
-Tensor labels_from(const ArrayLike& given, std::optional<std::int64_t>& classes) {
+/// "but there are 3 classes, from 0 to 2"
+std::string classes_text(std::int64_t classes, bool are_given) {
+  return concat("but ", are_given ? "there are " : "class_names has ", counted(classes, "class"), ", from 0 to ",
+                classes - 1);
+}
+
+void require_not_negative(const py::array& labels, const std::optional<std::int64_t>& classes, std::int64_t named) {
+  const py::int_ least(call_method(labels, "min"));
+  if (least >= py::int_(0)) return;
+  const std::int64_t known = classes ? *classes : named;
+  refuse("labels[", std::string(py::str(call_method(labels, "argmin"))), "] is ", std::string(py::str(least)), ", ",
+         known > 0 ? classes_text(known, classes.has_value()) : "but classes are counted from 0 on");
+}
+
+/// [n] int32, a copy. One-hot rows say how many classes there are. `named`: classes with a name.
+Tensor labels_from(const ArrayLike& given, std::optional<std::int64_t>& classes, std::int64_t named) {
   const py::array array = plain_array(given, "labels");
   const Shape shape = checked_shape(array, "labels");
   if (shape.rank() < 1 || shape.rank() > 2 || shape.elements() == 0)
@@ -103,6 +117,7 @@ Tensor labels_from(const ArrayLike& given, std::optional<std::int64_t>& classes)
   if (array.dtype().kind() == 'f')
     throw py::type_error(concat("labels must be integers, not ",
                                 std::string(py::str(py::object(array.dtype().attr("name")))), ": labels.astype(int)"));
+  require_not_negative(array, classes, named);
   return as_value_error("labels", [&] { return datasets::labels_of(file_like(array, shape[0], 1), "labels"); });
 }
 
@@ -114,8 +129,7 @@ int classes_for(const Dataset& dataset, const std::optional<std::int64_t>& wante
   if (classes < 1 || classes > datasets::kMostClasses)
     refuse("classes must be 1 to ", datasets::kMostClasses, ", is ", classes);
   if (*most >= classes)
-    refuse("labels[", most - labels.begin(), "] is ", *most, ", but ", wanted ? "there are " : "class_names has ",
-           counted(classes, "class"), ", from 0 to ", classes - 1);
+    refuse("labels[", most - labels.begin(), "] is ", *most, ", ", classes_text(classes, wanted.has_value()));
   if (named > 0 && named != classes)
     refuse("class_names has ", counted(named, "name"), " for ", counted(classes, "class"), "; give a name for each");
   return static_cast<int>(classes);
@@ -159,7 +173,7 @@ DatasetHandle from_arrays(const ArrayLike& images, const ArrayLike& labels, std:
   std::vector<std::string> notes;
   Dataset made{.name = "arrays",
                .images = picture_bytes(images, notes),
-               .labels = labels_from(labels, classes),
+               .labels = labels_from(labels, classes, std::ssize(class_names)),
                .scale = static_cast<float>(scale),
                .zero_point = static_cast<int>(zero_point),
                .class_names = class_names};

@@ -79,7 +79,9 @@ class Refused(unittest.TestCase):
         self.refused(ValueError, "images holds nan", np.full((6, 8, 8), np.nan), LABELS)
         self.refused(ValueError, "labels gives example 1 the label 4294967296", pictures(), LABELS + (LABELS == 1) * (2**32 - 1))
         self.refused(ValueError, "labels.*18446744073709551615", pictures(), np.full(6, 2**64 - 1, np.uint64))
-        self.refused(ValueError, "labels gives example 0 the label -1", pictures(), LABELS - 1)
+        self.refused(ValueError, r"labels\[0\] is -1, but classes are counted from 0 on", pictures(), LABELS - 1)
+        self.refused(ValueError, r"labels\[3\] is -9, but there are 3 classes, from 0 to 2", pictures(), [0, -1, 2, -9, 1, 2], classes=3)
+        self.refused(ValueError, r"labels\[0\] is -1, but class_names has 2 classes", pictures(), LABELS - 1, class_names=["a", "b"])
         self.refused(ValueError, r"labels\[2\] is 2, but there are 2 classes, from 0 to 1", pictures(), LABELS, classes=2)
         self.refused(ValueError, r"labels\[2\] is 2, but class_names has 1 class, from 0 to 0", pictures(), LABELS, class_names=["a"])
         self.refused(ValueError, "class_names has 3 names for 4 classes", pictures(), LABELS, 4, class_names=["a", "b", "c"])
@@ -96,6 +98,12 @@ class Refused(unittest.TestCase):
         self.refused(TypeError, "images must be an array or numbers, not NoneType", None, LABELS)
         self.refused(TypeError, "images must be an array or numbers, not an array of <U1", np.array(["a"]), LABELS)
         self.refused(ValueError, r"labels is for 5", pictures(), LABELS[:5])
+        masked = np.ma.masked_array(pictures(), pictures() > 100)
+        for images in masked, list(masked), np.ma.masked_array(pictures()):
+            self.refused(TypeError, "images is a masked array, whose mask would be lost", images, LABELS)
+        self.refused(TypeError, "labels is a masked array", pictures(), np.ma.masked_equal(LABELS, 1))
+        with self.assertRaisesRegex(TypeError, "x is a masked array"):
+            a_session().run("y", {"x": np.ma.masked_array(np.zeros((2, 4), np.float32), False)})
         self.refused(ValueError, r"images has the shape \[6,64\].*images.reshape", pictures().reshape(6, 64), LABELS)
         self.refused(ValueError, r"channels come last here: images.transpose\(0, 2, 3, 1\)",
                      np.zeros((6, 3, 8, 8), np.uint8), LABELS)
