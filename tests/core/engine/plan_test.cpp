@@ -229,6 +229,19 @@ TEST(PlanValuesTest, ATensorTakenTwiceByOneOp) {
   expect_backends_agree(graph, {.fetches = {square}}, {{x, whole_numbers(x.shape(), 5)}});
 }
 
+// A sum that the plan lacks would be missing in both backends.
+TEST(PlanValuesTest, TheGradientOfATensorWithSeveralReadersIsTheirSum) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", {2});
+  const Output y = layers::add(graph, "y", layers::mul(graph, "square", x, x), x);
+  const Tensor fed = Tensor::from<float>({2}, std::vector<float>{3, -5});
+  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
+    Session session(graph, {.backend = backend});
+    const RunResult result = session.run({.fetches = {}, .gradients_of = y, .gradient_targets = {x}}, {{x, fed}});
+    expect_equal(result.gradients[0], Tensor::from<float>({2}, std::vector<float>{7, -9}), "2x + 1");
+  }
+}
+
 // relu must not write over h, which `sum` still reads through another shape.
 TEST(PlanValuesTest, ViewsKeepWhatTheyLookAt) {
   Graph graph;
