@@ -97,7 +97,7 @@ std::string classes_text(std::int64_t classes, bool are_given) {
 }
 
 void require_not_negative(const py::array& labels, const std::optional<std::int64_t>& classes, std::int64_t named) {
-  const py::int_ least(call_method(labels, "min"));
+  const py::object least = py::int_(call_method(labels, "min"));
   if (least >= py::int_(0)) return;
   const std::int64_t known = classes ? *classes : named;
   refuse("labels[", std::string(py::str(call_method(labels, "argmin"))), "] is ", std::string(py::str(least)), ", ",
