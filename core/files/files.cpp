@@ -270,6 +270,10 @@ void sync_file(const fs::path& path) {
   if (::fsync(file.number()) != 0) fail_with_errno("write", path);
 }
 
+bool is_temporary_of(const fs::path& path, const fs::path& other) {
+  return is_temporary_name(other.filename().string(), temporary_stem(path));
+}
+
 void remove_dead_temporaries(const fs::path& path) {
   const std::string stem = temporary_stem(path);
   const fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");

@@ -45,6 +45,9 @@ void sync_file(const std::filesystem::path& path);
 /// nobody writes `path` at this moment.
 void remove_dead_temporaries(const std::filesystem::path& path);
 
+/// Whether `other` has a name that writers of `path` give a temporary file of theirs.
+bool is_temporary_of(const std::filesystem::path& path, const std::filesystem::path& other);
+
 /// For whoever works long before writing: throws what write_file_atomically() would throw now. `path` is untouched, and
 /// nothing new stays behind.
 void require_writable(const std::filesystem::path& path);

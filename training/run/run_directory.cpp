@@ -1,5 +1,6 @@
 #include "training/run/run_directory.h"
 
+#include <algorithm>
 #include <map>
 
 #include "core/files/files.h"
@@ -103,12 +104,21 @@ RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice
           ? fail(path.string(), " holds a run already (", file.filename().string(), "): ", advice)
           : fail(path.string(), " holds no run, but a file that a run would overwrite: ", file.filename().string(),
                  "; move it, or give another --out or --overwrite");
-  std::error_code failure;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, failure))
-    if (const fs::path name = entry.path().filename(); name != ".lock")
-      throw UsageError(concat(path.string(), " holds no run, but something else: ", name.string(),
-                              "; give a new or an empty folder as --out, or --overwrite to put a run beside it"));
+  if (const std::string other = run.something_else(); !other.empty())
+    throw UsageError(concat(path.string(), " holds no run, but something else: ", other,
+                            "; give a new or an empty folder as --out, or --overwrite to put a run beside it"));
   return run;
+}
+
+/// The name of a file or folder that is no lock, nor what a process that died has left of a run's file.
+std::string RunDirectory::something_else() const {
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, failure)) {
+    const std::string name = entry.path().filename().string();
+    const auto is_left_of = [&](const fs::path& file) { return is_temporary_of(file, entry.path()); };
+    if (name != ".lock" && !std::ranges::any_of(files(), is_left_of)) return name;
+  }
+  return {};
 }
 
 /// Not every config.json is a run's.

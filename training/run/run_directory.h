@@ -85,6 +85,7 @@ class RunDirectory {
   /// The files by which a run is known, the settings first.
   std::vector<std::filesystem::path> files() const;
   void lock(RunLock::Directory wanted);
+  std::string something_else() const;
   void require_own_config() const;
 
   std::filesystem::path path_;
