@@ -168,9 +168,8 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
 
   bool reads_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const final {
     const Shape& filter = inputs[1].shape;
-    const std::int64_t terms = filter[0] * filter[1] * (kDepthwise ? 1 : filter[2]);
-    const onednn::Convolution convolution = fast_convolution(inputs[0].shape, filter, attributes_, kDepthwise);
-    return has_faster_integers(convolution) && multiplies_exactly(forms, terms, convolution.output[3], !kDepthwise);
+    return has_faster_integers(fast_convolution(inputs[0].shape, filter, attributes_, kDepthwise)) &&
+           multiplies_exactly(forms, filter[0] * filter[1] * filter[2], filter[3]);
   }
 
   void forward(const ForwardContext& context) const final {

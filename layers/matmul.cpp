@@ -65,7 +65,7 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
     constexpr std::int64_t kWorthIt = std::int64_t{1} << 20;
     const Shape& b = inputs[1].shape;
     return !attributes_.transpose_a && !attributes_.transpose_b && multiply_adds(inputs) >= kWorthIt &&
-           multiplies_exactly(forms, b[0], b[1], true);
+           multiplies_exactly(forms, b[0], b[1]);
   }
 
   void forward(const ForwardContext& context) const override {

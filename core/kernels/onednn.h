@@ -41,7 +41,7 @@ void convolve_backward_filter(const Convolution& convolution, const float* input
 /// holds.
 int exact_byte();
 
-/// Integers: input 0..255, filter within +-exact_byte() (depthwise any), output the exact sums, 32 bits each; no sum
+/// Integers: input 0..255, filter within +-exact_byte(), output the exact sums, 32 bits each; no sum
 /// may leave these. Padding is 0.
 void convolve(const Convolution& convolution, const std::uint8_t* input, const std::int8_t* filter,
               std::int32_t* output);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/kernels/instruction_set.h"
+#include "core/kernels/repeated_row.h"
 #include "core/kernels/scratch.h"
 #include "core/threads/parallel.h"
 
@@ -13,33 +14,6 @@ namespace {
 
 #define MINIQAT_LOOPS "core/kernels/packed_loops.h"
 #include "core/kernels/per_instruction_set.h"
-
-/// Numbers of the grids side by side, repeated until they fill some vectors.
-class GridRow {
- public:
-  template <class Number>
-  GridRow(ScratchScope& scope, std::span<const CodeGrid> grids, const Number& number)
-      : values_(scope.take<float>(static_cast<std::size_t>(width_of(std::ssize(grids))))) {
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = number(grids[i % grids.size()]);
-  }
-  static std::int64_t width_of(std::int64_t grids) {
-    constexpr std::int64_t kLeast = 64;
-    return (kLeast + grids - 1) / grids * grids;
-  }
-  const float* data() const { return values_.data(); }
-
- private:
-  std::span<float> values_;
-};
-
-/// Calls body(first element, elements) for pieces that begin with the first grid, in parallel.
-template <class Body>
-void for_rows(std::int64_t elements, std::int64_t width, const Body& body) {
-  const std::int64_t rows = (elements + width - 1) / width;
-  parallel_for(rows, std::max<std::int64_t>(1, kPointwiseGrain / width), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) body(row * width, std::min(width, elements - row * width));
-  });
-}
 
 }  // namespace
 
@@ -62,9 +36,10 @@ void pack(const PackedForm& form, const float* y, Tensor& bytes) {
     });
   } else {
     ScratchScope scope;
-    const GridRow inverse(scope, grids, [](const CodeGrid& grid) { return 1 / grid.scale; });
-    const GridRow rounding(scope, grids, [](const CodeGrid& grid) { return grid.zero_point + 0.5f; });
-    for_rows(form.elements, GridRow::width_of(form.grids), [&](std::int64_t first, std::int64_t n) {
+    const auto inverse = repeated_row<float>(scope, form.grids, [&](std::int64_t c) { return 1 / grids[c].scale; });
+    const auto rounding =
+        repeated_row<float>(scope, form.grids, [&](std::int64_t c) { return grids[c].zero_point + 0.5f; });
+    for_repeated_rows(form.elements, form.grids, [&](std::int64_t first, std::int64_t n) {
       note(loop(y + first, n, inverse.data(), rounding.data(), codes + first));
     });
   }
@@ -84,9 +59,10 @@ void unpack(const PackedForm& form, const Tensor& bytes, float* y) {
     return;
   }
   ScratchScope scope;
-  const GridRow scale(scope, grids, [](const CodeGrid& grid) { return grid.scale; });
-  const GridRow zero_point(scope, grids, [](const CodeGrid& grid) { return grid.zero_point; });
-  for_rows(form.elements, GridRow::width_of(form.grids), [&, from = codes](std::int64_t first, std::int64_t n) {
+  const auto scale = repeated_row<float>(scope, form.grids, [&of = grids](std::int64_t c) { return of[c].scale; });
+  const auto zero_point =
+      repeated_row<float>(scope, form.grids, [&of = grids](std::int64_t c) { return of[c].zero_point; });
+  for_repeated_rows(form.elements, form.grids, [&, from = codes](std::int64_t first, std::int64_t n) {
     row(from + first, n, scale.data(), zero_point.data(), y + first);
   });
 }

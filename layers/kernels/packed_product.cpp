@@ -6,7 +6,7 @@
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"
-#include "core/threads/parallel.h"
+#include "core/kernels/repeated_row.h"
 
 namespace miniqat::layers {
 namespace {
@@ -16,30 +16,6 @@ namespace {
 
 constexpr int kByteMax = 255;
 
-/// A whole number of rows of `columns`, some vectors long.
-std::int64_t row_width(std::int64_t columns) {
-  constexpr std::int64_t kLeast = 128;
-  return (kLeast + columns - 1) / columns * columns;
-}
-
-/// number(c) for the columns, repeated to row_width().
-template <class T, class Number>
-std::span<T> repeated(ScratchScope& scope, std::int64_t columns, const Number& number) {
-  const std::span<T> row = scope.take<T>(static_cast<std::size_t>(row_width(columns)));
-  for (std::int64_t c = 0; c < columns; ++c) row[c] = number(c);
-  for (std::size_t i = columns; i < row.size(); ++i) row[i] = row[i - columns];
-  return row;
-}
-
-/// Calls body(first element, elements) for rows of `width`, in parallel.
-template <class Body>
-void for_rows_of(std::int64_t n, std::int64_t width, const Body& body) {
-  const std::int64_t rows = (n + width - 1) / width;
-  parallel_for(rows, std::max<std::int64_t>(1, kPointwiseGrain / width), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) body(row * width, std::min(width, n - row * width));
-  });
-}
-
 /// Anything of a NaN grid, whose scale says so.
 std::int32_t zero_point_of(const CodeGrid& grid) {
   return grid.zero_point == grid.zero_point ? static_cast<std::int32_t>(grid.zero_point) : 0;
@@ -47,14 +23,14 @@ std::int32_t zero_point_of(const CodeGrid& grid) {
 
 }  // namespace
 
-bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, std::int64_t columns, bool adds_pairs) {
+bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, std::int64_t columns) {
   const PackedForm &x = forms[0], &filter = forms[1];
   if (x.grids != 1 || (filter.grids != 1 && filter.grids != columns)) return false;
   const int largest = std::max(-filter.lowest, filter.highest);
   if (filter.lowest < std::numeric_limits<std::int8_t>::min() ||
       filter.highest > std::numeric_limits<std::int8_t>::max())
     return false;
-  if (onednn::exact_byte() == 0 || (adds_pairs && largest > onednn::exact_byte())) return false;
+  if (largest > onednn::exact_byte()) return false;
   // Twice: the zero point's share is as large.
   return 2 * terms * kByteMax * largest <= std::numeric_limits<std::int32_t>::max();
 }
@@ -70,9 +46,9 @@ PackedProduct::PackedProduct(const PackedFactor& x, const PackedFactor& filter, 
   static const auto loop = MINIQAT_PICK(signed_row);
   const std::span<const CodeGrid> grids = packed_filter_.grids;
   ScratchScope own;
-  const auto zero_points = repeated<std::int32_t>(
+  const auto zero_points = repeated_row<std::int32_t>(
       own, columns, [&](std::int64_t c) { return zero_point_of(grids[static_cast<std::size_t>(c) % grids.size()]); });
-  for_rows_of(std::ssize(filter_), std::ssize(zero_points), [&](std::int64_t first, std::int64_t n) {
+  for_repeated_rows(std::ssize(filter_), columns, [&](std::int64_t first, std::int64_t n) {
     loop(packed_filter_.codes + first, n, zero_points.data(), filter_.data() + first);
   });
 }
@@ -84,13 +60,14 @@ void PackedProduct::finish(float* sums, std::int64_t n) {
     for (std::int64_t i = 0; i < std::ssize(filter_); i += columns_)
       for (std::int64_t c = 0; c < columns_; ++c) of_weights[c] += filter_[i + c];
   const auto less =
-      repeated<std::int32_t>(scope_, columns_, [&](std::int64_t c) { return zero_point_ * of_weights[c]; });
+      repeated_row<std::int32_t>(scope_, columns_, [&](std::int64_t c) { return zero_point_ * of_weights[c]; });
   const std::span<const CodeGrid> grids = packed_filter_.grids;
-  const auto scales = repeated<float>(scope_, columns_, [&](std::int64_t c) {
+  const auto scales = repeated_row<float>(scope_, columns_, [&](std::int64_t c) {
     return x_.grids[0].scale * grids[static_cast<std::size_t>(c) % grids.size()].scale;
   });
-  for_rows_of(n, std::ssize(scales),
-              [&](std::int64_t first, std::int64_t count) { loop(sums + first, count, less.data(), scales.data()); });
+  for_repeated_rows(n, columns_, [&](std::int64_t first, std::int64_t count) {
+    loop(sums + first, count, less.data(), scales.data());
+  });
 }
 
 }  // namespace miniqat::layers

@@ -15,14 +15,13 @@ struct PackedFactor {
 };
 
 /// Whether sums of `terms` products of a packed x and a packed filter are exact in oneDNN's kernels and fit into 32
-/// bits, less the zero point's share; x has one grid, the filter one or one for each of its `columns`. `adds_pairs`:
-/// the kernel adds up products of several channels.
-bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, std::int64_t columns, bool adds_pairs);
+/// bits, less the zero point's share; x has one grid, the filter one or one for each of its `columns`.
+bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, std::int64_t columns);
 
 /// A layer's forward on the integers of its inputs:
 ///
-///   y[row, c] = scale_x * scale_filter[c] * (sum of q_x * w - zero_point_x * sum of w),  w = q_filter -
-///   zero_point_filter[c]
+///   y[row, c] = scale_x * scale_filter[c] * (sum of q_x * w - zero_point_x * sum of w)
+///   w = q_filter - zero_point_filter[c]
 ///
 /// with q_x as they are, 0..255. The filter is a matrix here, whose last axis, or last two, are its columns.
 class PackedProduct {
