@@ -50,7 +50,8 @@ def training(name, channels_last):
     batch, side, channels, rate = NETWORKS[name]
     torch.manual_seed(1)
     model = nn.Sequential(*BUILDERS[name](), quantized.QuantIdentity(bit_width=LOGITS_BITS, **STATISTICS)).train()
-    images, labels = torch.rand(batch, channels, side, side), torch.arange(batch) % 10
+    labels = torch.arange(batch) % 10
+    images = (torch.rand(10, channels, side, side)[labels] + torch.rand(batch, channels, side, side)) / 2
     if channels_last:
         model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4, fused=True)

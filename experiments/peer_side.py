@@ -126,7 +126,8 @@ def fault_of(losses):
 
 
 def serve_training(batch, step):
-    """Trains with `step`, which returns the loss, until the loss must have fallen, and then in turns."""
+    """Trains with `step`, which returns the loss, until the loss must have fallen, and then in turns. (So the pictures of a
+    class have something in common: noise alone is not learned in ten steps of every quantizer.)"""
     losses = [step() for _ in range(WARM_UP_STEPS)]
     # Dropout makes single losses noisy.
     if fault := fault_of([losses[0], statistics.median(losses[-3:])]):

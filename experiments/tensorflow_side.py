@@ -151,7 +151,9 @@ def training(name, arithmetic, way):
     model = network(name, arithmetic == "QAT")
     # Updates a variable in one operation; today's SGD takes several.
     optimizer = keras.optimizers.legacy.SGD(rate, momentum=0.9)
-    images, labels = tf.random.uniform((batch, side, side, channels)), tf.range(batch) % 10
+    labels = tf.range(batch) % 10
+    noise = [tf.random.uniform((n, side, side, channels)) for n in (10, batch)]
+    images = (tf.gather(noise[0], labels) + noise[1]) / 2
 
     @tf.function(jit_compile="XLA" in way)
     def step(images, labels):

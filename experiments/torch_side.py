@@ -148,7 +148,8 @@ def training(name, arithmetic="float", way=("contiguous",), ranks=1, wrap=lambda
     batch = whole // ranks
     torch.manual_seed(1)
     model = BUILDERS[name](nn.ReLU if arithmetic == "QAT" else nn.ReLU6).train()
-    images, labels = torch.rand(batch, channels, side, side), torch.arange(batch) % 10
+    labels = torch.arange(batch) % 10
+    images = (torch.rand(10, channels, side, side)[labels] + torch.rand(batch, channels, side, side)) / 2
     if "channels_last" in way:
         model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
     if "PT2E" in way:
