@@ -258,9 +258,12 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     PackedProduct product({context.packed_forms[0], *context.packed_inputs[0]},
                           {context.packed_forms[1], *context.packed_inputs[1]}, convolution.output[3], scope);
     const std::uint8_t* x = product.x();
-    if (product.zero_point() != 0 && has_padding(convolution)) x = padded(convolution, x, product.zero_point(), scope);
+    if ((product.zero_point() != 0 || product.needs_sums_of_x()) && has_padding(convolution))
+      x = padded(convolution, x, product.zero_point(), scope);
     onednn::convolve(convolution, x, product.filter(), static_cast<std::int32_t*>(y.raw()));
-    product.finish(y.data<float>(), y.elements());
+    product.finish(
+        y.data<float>(), y.elements(),
+        product.needs_sums_of_x() ? sums_of_windows(convolution, x, scope) : std::span<const std::int32_t>());
   }
 
   reference::Convolution reference_geometry(const Tensor& x, const Tensor& filter) const {

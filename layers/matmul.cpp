@@ -120,7 +120,11 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
     PackedProduct product({context.packed_forms[0], *context.packed_inputs[0]},
                           {context.packed_forms[1], *context.packed_inputs[1]}, b[1], scope);
     onednn::multiply(product.x(), product.filter(), a[0], a[1], b[1], static_cast<std::int32_t*>(y.raw()));
-    product.finish(y.data<float>(), y.elements());
+    const onednn::Convolution rows = {
+        .input = {a[0], 1, 1, a[1]}, .filter = {1, 1, a[1], b[1]}, .output = {a[0], 1, 1, b[1]}};
+    product.finish(
+        y.data<float>(), y.elements(),
+        product.needs_sums_of_x() ? sums_of_windows(rows, product.x(), scope) : std::span<const std::int32_t>());
   }
 };
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/tensors/packed.h"
+
 namespace miniqat::quantize {
 namespace {
 
@@ -87,9 +89,11 @@ MINIQAT_INSTANTIATE(float)
 MINIQAT_INSTANTIATE(double)
 #undef MINIQAT_INSTANTIATE
 
-std::pair<int, int> code_range(const GridOptions& options) {
+PackedForm packed_form(const GridOptions& options) {
   const int least = options.narrow_range ? 1 : 0, most = (1 << options.bits) - 1, middle = 1 << (options.bits - 1);
-  return options.symmetric ? std::pair(least - middle, most - middle) : std::pair(least - most, most - least);
+  PackedForm form{.lowest = least - most, .highest = most - least, .middle = middle};
+  if (options.symmetric) form.lowest = least - middle, form.highest = most - middle;
+  return form;
 }
 
 }  // namespace miniqat::quantize

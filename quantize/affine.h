@@ -3,9 +3,14 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <utility>
 
 #include "core/tensors/affine.h"
+
+namespace miniqat {
+
+struct PackedForm;
+
+}  // namespace miniqat
 
 namespace miniqat::quantize {
 
@@ -46,8 +51,8 @@ struct GridOptions {
 
 using miniqat::Affine;
 
-/// The ends of q - zero_point for the integers of a grid, whatever its range.
-std::pair<int, int> code_range(const GridOptions& options);
+/// A tensor's on such a grid, whatever its range, but for its elements.
+PackedForm packed_form(const GridOptions& options);
 
 /// The smallest range that contains `range` and 0. What is left of an inverted range (min > max) is in order, too:
 /// [2, 1] becomes [0, 1] and [1, -1] becomes [0, 0]. NaN stays NaN.

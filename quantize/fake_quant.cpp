@@ -293,8 +293,9 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
   }
 
   PackedForm packed_form(std::int64_t elements, std::int64_t grids) const {
-    const auto [lowest, highest] = code_range(attributes_.grid_options());
-    return {.elements = elements, .grids = grids, .lowest = lowest, .highest = highest, .needs_tensor = true};
+    PackedForm form = quantize::packed_form(attributes_.grid_options());
+    form.elements = elements, form.grids = grids, form.needs_tensor = true;
+    return form;
   }
 
   void keep_packed(const ForwardContext& context, std::span<const Affine<float>> grids) const {

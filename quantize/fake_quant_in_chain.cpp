@@ -16,7 +16,7 @@ class QuantizerOfChain final : public layers::ChainQuantizer {
   bool observes_range() const override { return attributes_.observes_range(); }
   bool trains_range() const override { return attributes_.is_training && traits_of(attributes_.range).learned; }
   bool fits_bytes() const override { return attributes_.bits <= 8; }
-  std::pair<int, int> code_range() const override { return quantize::code_range(attributes_.grid_options()); }
+  PackedForm packed_form() const override { return quantize::packed_form(attributes_.grid_options()); }
 
   layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override {
     const Range<float> used =

@@ -22,6 +22,8 @@ struct PackedForm {
   /// A code less its grid's zero point is in lowest..highest, whatever the grid.
   int lowest = 0;
   int highest = 0;
+  /// Half of the number of codes, 2^(bits - 1).
+  int middle = 0;
   /// The op writes the tensor in any case, and packs it then.
   bool needs_tensor = false;
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "core/graph/op_interfaces.h"
 #include "core/tensors/eigen.h"
@@ -48,20 +47,12 @@ class Backward {
   float* gradient(int i) const {
     return context_.d_inputs[i] == nullptr ? nullptr : context_.d_inputs[i]->data<float>();
   }
-  VectorMap<float> vector() { return vector_of(scope_.take<float>(channels_)); }
   ConstVectorMap<float> filled(float value) {
     return vector_of(std::span<const float>(scope_.filled<float>(channels_, value)));
   }
 
   /// 1 where there is no such input.
   ConstVectorMap<float> factor(int input) { return input < 0 ? filled(1) : vector_of<float>(forward_.input(input)); }
-
-  template <class Formula>
-  const float* row(const Formula& formula) {
-    VectorMap<float> values = vector();
-    values = formula;
-    return ChannelRow(scope_, {values.data(), static_cast<std::size_t>(channels_)}).data();
-  }
 
   /// Where somebody asks for the gradient of that input.
   template <class Formula>
@@ -75,13 +66,41 @@ class Backward {
     float* const ends[] = {gradient(at), gradient(at + 1)};
     std::pair<float, float> gradients = {0, 0};
     if (parts_.quantizes(forward_) && d_y_ != nullptr) {
-      const auto* codes = reinterpret_cast<const std::int16_t*>(forward_.saved[1]->data<std::uint8_t>());
       const ChainRange range = {.min = *forward_.input(at).data<float>(), .max = *forward_.input(at + 1).data<float>()};
       gradients =
-          parts_.quantizer->gradients_of_range(range, rounding_sums(d_y_->data<float>(), codes, d_y_->elements()));
+          parts_.quantizer->gradients_of_range(range, parts_.rounds_again() ? sums_of_range(range) : kept_sums());
     }
     if (ends[0] != nullptr) *ends[0] = gradients.first;
     if (ends[1] != nullptr) *ends[1] = gradients.second;
+  }
+
+  RoundingSums kept_sums() const {
+    const auto* codes = reinterpret_cast<const std::int16_t*>(forward_.saved[1]->data<std::uint8_t>());
+    return rounding_sums(d_y_->data<float>(), d_y_->elements(),
+                         [&](std::int64_t first, std::int64_t, std::int16_t*) { return codes + first; });
+  }
+
+  /// The same sums, of x rounded once more.
+  RoundingSums sums_of_range(const ChainRange& range) {
+    const ChainGrid grid = parts_.quantizer->grid(range, nullptr);
+    // An empty range has no gradient.
+    if (std::isinf(grid.lowest)) return {};
+    std::optional<ChainMap> norm;
+    if (parts_.normalises()) norm = saved_normalisation(*parts_.norm, forward_, scope_);
+    const ChainForward work{.x = x_.data<float>(),
+                            .addend = parts_.addend(forward_),
+                            .n = x_.elements(),
+                            .map = parts_.map(forward_, norm, scope_)};
+    return rounding_sums(d_y_->data<float>(), work.n, [&](std::int64_t first, std::int64_t n, std::int16_t* codes) {
+      alignas(64) float values[kRoundingPiece + 2 * kMaskBlock], rounded[kRoundingPiece];
+      ChainForward piece = work;
+      piece.y = values, piece.y_block = first / kMaskBlock;
+      chain_forward(piece, piece.y_block, mask_blocks(first + n));
+      const float* v = values + first % kMaskBlock;
+      parts_.quantizer->quantize_piece(grid, v, rounded, n);
+      rounding_codes(v, rounded, n, grid.affine.scale, grid.lowest, grid.highest, codes);
+      return codes;
+    });
   }
 
   /// * vectors, + vector: one pass.
@@ -90,9 +109,10 @@ class Backward {
     const bool products = (first >= 0 && gradient(first) != nullptr) || (second >= 0 && gradient(second) != nullptr);
     const bool sums = products || (parts_.bias_input >= 0 && gradient(parts_.bias_input) != nullptr);
     if (first >= 0) {
+      const ChainMap map = parts_.map(forward_, std::nullopt, scope_);
       work_.x = x_.data<float>();
-      work_.shift = row(filled(0));
-      work_.slope = row(factor(first) * factor(second));
+      work_.shift = map.shift;
+      work_.slope = map.scale;
     }
     const ChainTotals totals = chain_backward(work_, channels_, sums, products, scope_);
     store(parts_.bias_input, vector_of(totals.sums));
@@ -181,11 +201,14 @@ OpTraits Chain::traits() const {
   traits.forward_in_place = !parts_.pool && !parts_.needs_input();
   traits.backward_in_place = !parts_.pool;
   if (parts_.needs_input()) traits.backward_inputs = {0};
+  if (parts_.rounds_again())
+    for (const int i : {parts_.bias_input, parts_.addend_input})
+      if (i >= 0) traits.backward_inputs.push_back(i);
   for (const int i : {parts_.scale_input, parts_.second_scale_input})
     if (i >= 0) traits.backward_inputs.push_back(i);
   if (parts_.normalises()) {
     const int at = parts_.norm->input;
-    traits.backward_inputs.push_back(at);
+    traits.backward_inputs.insert(traits.backward_inputs.end(), {at, at + 1});
     traits.no_gradient = {at + 2, at + 3};
     if (parts_.norm->attributes.is_training) traits.updated_inputs = {at + 2, at + 3};
     traits.optional_outputs = {1, 2};
@@ -200,7 +223,7 @@ OpTraits Chain::traits() const {
   return traits;
 }
 
-/// 0: the mask, or with a pool the winning taps. 1, with a trained range: rounding_codes, as bytes. Last, with a batch
+/// 0: the mask, or with a pool the winning taps. 1, if it keeps roundings: rounding_codes, as bytes. Last, with a batch
 /// norm: its x's mean and 1 / sigma, one after the other.
 std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
   std::vector<TensorSpec> specs;
@@ -209,7 +232,7 @@ std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
     specs.push_back({infer(inputs)[0].shape, DType::kUInt8});
   else if (blocks_gradients(parts_))
     specs.push_back({Shape{mask_words(x.elements())}, DType::kInt32});
-  if (parts_.trains_range())
+  if (parts_.keeps_rounding())
     specs.push_back({Shape{infer(inputs)[0].shape.elements(), sizeof(std::int16_t)}, DType::kUInt8});
   if (parts_.normalises()) specs.push_back({Shape{2, x.channels()}});
   return specs;
@@ -217,9 +240,37 @@ std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
 
 std::optional<PackedForm> Chain::packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const {
   if (!parts_.quantizes(phase) || !parts_.quantizer->fits_bytes()) return std::nullopt;
-  PackedForm form{.elements = infer(inputs)[0].shape.elements()};
-  std::tie(form.lowest, form.highest) = parts_.quantizer->code_range();
+  PackedForm form = parts_.quantizer->packed_form();
+  form.elements = infer(inputs)[0].shape.elements();
   return form;
+}
+
+ChainMap ChainParts::map(const ForwardContext& context, const std::optional<ChainMap>& norm,
+                         ScratchScope& scope) const {
+  const std::int64_t channels = has_vectors() ? context.input(0).shape().channels() : 1;
+  const auto row = [&](const auto& formula) {
+    VectorMap<float> values = vector_of(scope.take<float>(channels));
+    values = formula;
+    return ChannelRow(scope, {values.data(), static_cast<std::size_t>(channels)}).data();
+  };
+  const auto factor = [&](int input) {
+    return input < 0 ? vector_of(std::span<const float>(scope.filled<float>(channels, 1.0f)))
+                     : vector_of<float>(context.input(input));
+  };
+  ChainMap map = norm.value_or(ChainMap{.width = ChannelRow::width(channels)});
+  if (!norm && scale_input >= 0) {
+    map.shift = row(Eigen::ArrayXf::Zero(channels));
+    map.scale = row(factor(scale_input) * factor(second_scale_input));
+    map.offset = row(Eigen::ArrayXf::Zero(channels));
+  }
+  if (bias_input >= 0) map.offset = row(vector_of<float>(context.input(bias_input)));
+  map.low = low;
+  map.high = high;
+  return map;
+}
+
+const float* ChainParts::addend(const ForwardContext& context) const {
+  return addend_input < 0 ? nullptr : context.input(addend_input).data<float>();
 }
 
 ChainRange ChainParts::stored_range(const ForwardContext& context) const {

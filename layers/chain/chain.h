@@ -47,6 +47,14 @@ struct ChainParts {
   ChainRange stored_range(const ForwardContext& context) const;
   /// Whether backward reads x.
   bool needs_input() const { return scale_input >= 0 || normalises(); }
+  /// Whether forward keeps the roundings for the gradients of the range. Where backward has x in any case, it rounds
+  /// again instead.
+  bool keeps_rounding() const { return trains_range() && (!needs_input() || pool); }
+  bool rounds_again() const { return trains_range() && !keeps_rounding(); }
+  /// What there is before the quantizer; the vectors' part is `norm`, where there is one. The map lives in `scope`.
+  ChainMap map(const ForwardContext& context, const std::optional<ChainMap>& norm, ScratchScope& scope) const;
+  /// Null if there is none.
+  const float* addend(const ForwardContext& context) const;
 };
 
 /// The ops behind a layer (or anywhere else) as one op, which the plan puts in their place:
@@ -65,7 +73,8 @@ struct ChainParts {
 ///
 /// Backward needs one bit an element, for clamping and straight-through estimator together. With a pool it needs one
 /// byte for each window: the place of the largest element, or a mark that no gradient passes. It reads x only for a
-/// batch norm or a trained factor. A trained range takes two bytes more for each element of the output.
+/// batch norm or a trained factor. For a trained range it then rounds x again; where it has no x, the range takes two
+/// bytes more for each element of the output.
 class Chain final : public FusedOp, public ObservesBatch, public PacksOutput {
  public:
   /// `type` names the parts, as "BiasAdd+Relu".

@@ -41,6 +41,14 @@ class NormVectors {
   const std::int64_t channels_;
 };
 
+/// Of x, whose z has this 1 / sigma.
+ChainMap map_of(const NormVectors& v, const VectorMap<float>& shift, const VectorMap<float>& inverse_sigma) {
+  return {.shift = v.row(shift),
+          .scale = v.row(v.gamma() * (v.factor() * inverse_sigma)),
+          .offset = v.row(v.beta()),
+          .width = ChannelRow::width(v.channels())};
+}
+
 /// moving = decay * moving + (1 - decay) * value, the variance made unbiased: times n / (n - 1).
 void update_moving(const ChainNorm& norm, const ForwardContext& context, std::int64_t n, const VectorMap<float>& mean,
                    const VectorMap<float>& variance) {
@@ -98,10 +106,14 @@ ChainMap normalisation(const ChainNorm& norm, const ForwardContext& context, con
   const std::int64_t n = context.input(0).elements() / v.channels();
   if (from_batch && context.update_of(norm.input + 2) != nullptr) update_moving(norm, context, n, mean, variance);
   if (from_batch && !context.observed.empty()) leave_moments(context, n, mean, variance);
-  return {.shift = v.row(shift),
-          .scale = v.row(v.gamma() * (f * inverse_sigma)),
-          .offset = v.row(v.beta()),
-          .width = ChannelRow::width(v.channels())};
+  return map_of(v, shift, inverse_sigma);
+}
+
+ChainMap saved_normalisation(const ChainNorm& norm, const ForwardContext& context, ScratchScope& scope) {
+  const NormVectors v(norm, context, scope);
+  const std::int64_t channels = v.channels();
+  float* saved = context.saved.back()->data<float>();
+  return map_of(v, {saved, channels}, {saved + channels, channels});
 }
 
 void normalisation_backward(const ChainNorm& norm, const BackwardContext& context, ChainBackward work,

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "core/kernels/packed.h"
-#include "core/tensors/eigen.h"
 #include "core/threads/parallel.h"
 #include "layers/chain/chain.h"
 #include "layers/chain/chain_kernels.h"
@@ -37,7 +36,7 @@ class Forward {
     // The range of a sum with another tensor is not known before the sum.
     const bool late_range = observes_ && parts_.addend_input >= 0;
     if (parts_.quantizer != nullptr && !late_range) choose_grid(observes_ ? range_of_map() : ObservedRange{});
-    if (parts_.trains_range() && quantizes_ && !context_.saved.empty()) keep_rounding();
+    if (parts_.keeps_rounding() && quantizes_ && !context_.saved.empty()) keep_rounding();
     if (late_range) {
       add_then_round();
     } else if (parts_.pool) {
@@ -50,9 +49,7 @@ class Forward {
   }
 
  private:
-  VectorMap<float> vector() { return vector_of(scope_.take<float>(channels_)); }
-  ConstVectorMap<float> input_vector(int i) const { return vector_of<float>(context_.input(i)); }
-  const float* addend() const { return parts_.addend_input < 0 ? nullptr : input_vector(parts_.addend_input).data(); }
+  const float* addend() const { return parts_.addend(context_); }
   /// Null if y is only packed.
   float* y() const { return context_.output(0).data<float>(); }
   std::int64_t elements() const { return context_.output(0).elements(); }
@@ -73,34 +70,9 @@ class Forward {
   }
 
   void make_map() {
-    if (parts_.normalises())
-      map_ = normalisation(*parts_.norm, context_, {mean_, variance_}, scope_);
-    else
-      make_vector_map();
-    map_.low = parts_.low;
-    map_.high = parts_.high;
-  }
-
-  void make_vector_map() {
-    map_.width = ChannelRow::width(channels_);
-    if (parts_.scale_input >= 0) {
-      map_.shift = row(Eigen::ArrayXf::Zero(channels_));
-      map_.scale = row(factor(parts_.scale_input) * factor(parts_.second_scale_input));
-      map_.offset = row(Eigen::ArrayXf::Zero(channels_));
-    }
-    if (parts_.bias_input >= 0) map_.offset = row(input_vector(parts_.bias_input));
-  }
-
-  /// Ones where there is no such input.
-  ConstVectorMap<float> factor(int input) {
-    return input < 0 ? vector_of(std::span<const float>(scope_.filled<float>(channels_, 1.0f))) : input_vector(input);
-  }
-
-  template <class Formula>
-  const float* row(const Formula& formula) {
-    VectorMap<float> values = vector();
-    values = formula;
-    return ChannelRow(scope_, {values.data(), static_cast<std::size_t>(channels_)}).data();
+    std::optional<ChainMap> norm;
+    if (parts_.normalises()) norm = normalisation(*parts_.norm, context_, {mean_, variance_}, scope_);
+    map_ = parts_.map(context_, norm, scope_);
   }
 
   /// What the map makes of x: it is monotone in each channel, also as rounded.

@@ -59,8 +59,8 @@ class ChainQuantizer {
   virtual void quantize_piece(const ChainGrid& grid, const float* x, float* y, std::int64_t n) const = 0;
   /// Whether the integers of a grid fit into bytes.
   virtual bool fits_bytes() const = 0;
-  /// PackedForm::lowest and highest, of a grid that fits.
-  virtual std::pair<int, int> code_range() const = 0;
+  /// A tensor's on a grid that fits, but for its elements.
+  virtual PackedForm packed_form() const = 0;
 };
 
 /// The parts that an op can be in a chain (chain.h), each with what the chain has to know of the op. Unless said

@@ -13,18 +13,21 @@ namespace miniqat::layers {
 namespace {
 
 constexpr int kRoundingLanes = 32;
-/// float32 sums run over this many numbers, then go on in float64.
-constexpr std::int64_t kFlush = 64 * kRoundingLanes;
+/// float32 sums run over a piece, then go on in float64.
+static_assert(kRoundingPiece == 64 * kRoundingLanes);
 
 #define MINIQAT_LOOPS "layers/chain/chain_loops.h"
 #include "core/kernels/per_instruction_set.h"
 
-RoundingSums sums_of(const float* d_y, const std::int16_t* codes, std::int64_t n) {
+/// Elements begin..end.
+RoundingSums sums_of(const float* d_y, const RoundingCodes& codes, std::int64_t begin, std::int64_t end) {
   const auto loop = MINIQAT_PICK(add_up);
+  alignas(64) std::int16_t room[kRoundingPiece];
   RoundingSums sums;
-  for (std::int64_t at = 0; at < n; at += kFlush) {
+  for (std::int64_t at = begin; at < end; at += kRoundingPiece) {
+    const std::int64_t n = std::min(kRoundingPiece, end - at);
     float below[kRoundingLanes] = {}, above[kRoundingLanes] = {}, inside[kRoundingLanes] = {};
-    loop(d_y + at, codes + at, std::min(kFlush, n - at), below, above, inside);
+    loop(d_y + at, codes(at, n, room), n, below, above, inside);
     for (int lane = 0; lane < kRoundingLanes; ++lane) {
       sums.below += below[lane];
       sums.above += above[lane];
@@ -114,12 +117,12 @@ void rounding_codes(const float* v, const float* y, std::int64_t n, float scale,
   loop(v, y, n, codes_a_unit, lowest, highest, codes);
 }
 
-RoundingSums rounding_sums(const float* d_y, const std::int16_t* codes, std::int64_t n) {
+RoundingSums rounding_sums(const float* d_y, std::int64_t n, const RoundingCodes& codes) {
   const int parts = parallel_parts(n, kPointwiseGrain);
   ScratchScope scope;
   const std::span<RoundingSums> of_part = scope.filled<RoundingSums>(static_cast<std::size_t>(parts), {});
   parallel_shares(n, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-    of_part[static_cast<std::size_t>(part)] = sums_of(d_y + begin, codes + begin, end - begin);
+    of_part[static_cast<std::size_t>(part)] = sums_of(d_y, codes, begin, end);
   });
   RoundingSums total;
   for (const RoundingSums& sums : of_part) {

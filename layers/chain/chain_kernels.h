@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -152,8 +153,8 @@ void unpool_window_row(const ChainPool& pool, const float* d_y, const std::uint8
 void add_passing(const float* d_y, const std::uint8_t* winners, std::int64_t width, std::int64_t first,
                  std::int64_t last, float* sums);
 
-// The data that a chain keeps for the gradients of a trained range: two bytes an element, instead of the number before
-// rounding.
+// What the gradients of a trained range need to know of the numbers before rounding: two bytes an element, which a
+// chain keeps, or makes again where backward has x in any case.
 
 /// Outside of the range; any other code is (y - v) / scale in steps of 1 / kRoundingCodes.
 inline constexpr std::int16_t kBelowRange = -32768;
@@ -174,8 +175,14 @@ struct RoundingSums {
   double inside = 0;
 };
 
+/// The most codes that rounding_sums asks for at once.
+inline constexpr std::int64_t kRoundingPiece = 2048;
+
+/// (first, n, room): the codes of n elements, at most kRoundingPiece, from `first` on; they may lie in `room`.
+using RoundingCodes = std::function<const std::int16_t*(std::int64_t, std::int64_t, std::int16_t*)>;
+
 /// Over n elements, shared between the threads.
-RoundingSums rounding_sums(const float* d_y, const std::int16_t* codes, std::int64_t n);
+RoundingSums rounding_sums(const float* d_y, std::int64_t n, const RoundingCodes& codes);
 
 /// Sums by channel of something that several threads add up in ChannelRows: in float32 over at most about
 /// kFlushRows numbers a column, in float64 from there on.

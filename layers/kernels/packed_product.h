@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/kernels/onednn.h"
 #include "core/kernels/scratch.h"
 #include "core/tensors/packed.h"
 
@@ -20,10 +21,12 @@ bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, s
 
 /// A layer's forward on the integers of its inputs:
 ///
-///   y[row, c] = scale_x * scale_filter[c] * (sum of q_x * w - zero_point_x * sum of w)
-///   w = q_filter - zero_point_filter[c]
+///   y[row, c] = scale_x * scale_filter[c] * (sum of q_x * w + middle[c] * sum of q_x - zero_point_x * sum of w')
+///   w = w' - middle[c], w' = q_filter - zero_point_filter[c]
 ///
-/// with q_x as they are, 0..255. The filter is a matrix here, whose last axis, or last two, are its columns.
+/// with q_x as they are, 0..255. The middle is 0 where w' fits into the signed bytes that oneDNN takes; else it moves
+/// all codes of the filter to the middle of them. The filter is a matrix here, whose last axis, or last two, are its
+/// columns.
 class PackedProduct {
  public:
   /// `columns` of the filter. What it makes lives in `scope`.
@@ -33,15 +36,25 @@ class PackedProduct {
   const std::int8_t* filter() const { return filter_.data(); }
   /// The byte of x that stands for 0.
   std::uint8_t zero_point() const { return zero_point_; }
-  /// In place of `n` sums, row by row, their y.
-  void finish(float* sums, std::int64_t n);
+  /// Whether a middle is not 0.
+  bool needs_sums_of_x() const { return middle_of_codes_ != 0; }
+  /// In place of `n` sums, row by row, their y. `sums_of_x`: of q_x, one a row, where they are needed.
+  void finish(float* sums, std::int64_t n, std::span<const std::int32_t> sums_of_x);
 
  private:
+  const CodeGrid& filter_grid(std::int64_t column) const;
+
   ScratchScope& scope_;
   const std::int64_t columns_;
+  const std::int32_t middle_of_codes_;
   PackedTensor x_, packed_filter_;
   std::span<std::int8_t> filter_;
   std::uint8_t zero_point_ = 0;
 };
+
+/// The sum of the bytes that each window of a convolution without padding covers, one for each pixel of its output.
+/// Lives in `scope`.
+std::span<const std::int32_t> sums_of_windows(const onednn::Convolution& convolution, const std::uint8_t* x,
+                                              ScratchScope& scope);
 
 }  // namespace miniqat::layers

@@ -1,9 +1,9 @@
 // The loops of layers/kernels/packed_product.cpp (see core/kernels/per_instruction_set.h).
 
-/// w = code - zero_point, which a signed byte holds; the i-th of n has the i-th zero point.
-void signed_row(const std::uint8_t* codes, std::int64_t n, const std::int32_t* zero_points, std::int8_t* w) {
+/// w = code - zero, which a signed byte holds; the i-th of n has the i-th zero.
+void signed_row(const std::uint8_t* codes, std::int64_t n, const std::int32_t* zeros, std::int8_t* w) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) w[i] = static_cast<std::int8_t>(codes[i] - zero_points[i]);
+  for (std::int64_t i = 0; i < n; ++i) w[i] = static_cast<std::int8_t>(codes[i] - zeros[i]);
 }
 
 /// `values` holds sums, 32-bit integers: (sum - less) * scale in their place.
@@ -11,4 +11,25 @@ void scale_row(float* values, std::int64_t n, const std::int32_t* less, const fl
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i)
     values[i] = static_cast<float>(std::bit_cast<std::int32_t>(values[i]) - less[i]) * scales[i];
+}
+
+/// The same row by row: (sum + middle * sum of x - less) * scale.
+void add_and_scale_rows(float* values, std::int64_t rows, std::int64_t columns, const std::int32_t* sums_of_x,
+                        const std::int32_t* middle, const std::int32_t* less, const float* scales) {
+  for (std::int64_t row = 0; row < rows; ++row, values += columns) {
+    const std::int32_t of_x = sums_of_x[row];
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c)
+      values[c] = static_cast<float>(std::bit_cast<std::int32_t>(values[c]) + middle[c] * of_x - less[c]) * scales[c];
+  }
+}
+
+/// The sum of each pixel's channels.
+void sum_pixels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::int32_t* sums) {
+  for (std::int64_t i = 0; i < pixels; ++i, x += channels) {
+    std::int32_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t c = 0; c < channels; ++c) sum += x[c];
+    sums[i] = sum;
+  }
 }
