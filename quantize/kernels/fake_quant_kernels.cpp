@@ -1,6 +1,7 @@
 #include "quantize/kernels/fake_quant_kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "core/threads/parallel.h"

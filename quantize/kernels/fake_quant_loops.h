@@ -149,32 +149,68 @@ void masked(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mas
 // Sums over a tensor: every place of a row has accumulators of its own, so that no sum depends on the width of a vector
 // register.
 
+/// value where `is_kept`, else 0, by its bits: GCC carries a choice of numbers on into the sums of doubles behind it.
+[[gnu::always_inline]] inline float kept_if(bool is_kept, float value) {
+  return std::bit_cast<float>(std::bit_cast<std::int32_t>(value) & -static_cast<std::int32_t>(is_kept));
+}
+
+/// `count` elements whose places in the row begin at that of the grids.
+template <bool kSums, bool kInside, bool kDx, bool kPull>
+[[gnu::always_inline]] inline void gradient_piece(const float* x, const float* dy, float* dx, std::int64_t count,
+                                                  const float* scales, const float* offsets, const float* maxima,
+                                                  double* below, double* above, double* inside, float pull) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float min = offsets[i] * scales[i], max = maxima[i];
+    const float value = x[i];
+    const float gradient = dy[i];
+    const float counted = kept_if(min != max, gradient);
+    if (kSums) below[i] += kept_if(value < min, counted);
+    if (kSums) above[i] += kept_if(value > max, counted);
+    if (kInside) {
+      const float rounding = nearest(value, scales[i], offsets[i], min, max) - value;
+      inside[i] += kept_if((value >= min) & (value <= max), counted * rounding);
+    }
+    float pulled = gradient;
+    if (kPull) {
+      const float beside = value - nearest(value, scales[i], offsets[i], min, max);
+      pulled += kept_if((value >= min) & (value <= max) & (min != max), pull * beside);
+    }
+    if (kDx) dx[i] = kept_if(passes(value, min, max), pulled);
+  }
+}
+
+/// Whether one of kMaskLanes elements lies below or above its grid.
+[[gnu::always_inline]] inline bool is_any_outside(const float* x, const float* scales, const float* offsets,
+                                                  const float* maxima) {
+  int outside = 0;
+#pragma omp simd reduction(| : outside)
+  for (int i = 0; i < kMaskLanes; ++i) outside |= (x[i] < offsets[i] * scales[i]) | (x[i] > maxima[i]);
+  return outside != 0;
+}
+
+/// Most elements lie inside: where a few neighbours all do, the sums of the others are left alone, which adding zeros
+/// would not change either.
 template <bool kSums, bool kInside, bool kDx, bool kPull>
 [[gnu::always_inline]] inline void gradient_loop(const float* x, const float* dy, float* dx, std::int64_t n,
                                                  std::int64_t width, const float* scales, const float* offsets,
                                                  const float* maxima, double* below, double* above, double* inside,
                                                  float pull) {
+  const auto piece = [&]<bool kOutside>(std::int64_t row, std::int64_t i, std::int64_t count) {
+    gradient_piece<kSums && kOutside, kInside, kDx, kPull>(x + row + i, dy + row + i, kDx ? dx + row + i : nullptr,
+                                                           count, scales + i, offsets + i, maxima + i, below + i,
+                                                           above + i, kInside ? inside + i : nullptr, pull);
+  };
   for (std::int64_t row = 0; row < n; row += width) {
     const std::int64_t count = std::min(width, n - row);
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float min = offsets[i] * scales[i], max = maxima[i];
-      const float value = x[row + i];
-      const float gradient = dy[row + i];
-      const float counted = min == max ? 0.0f : gradient;
-      if (kSums) below[i] += value < min ? counted : 0.0f;
-      if (kSums) above[i] += value > max ? counted : 0.0f;
-      if (kInside) {
-        const float rounding = nearest(value, scales[i], offsets[i], min, max) - value;
-        inside[i] += ((value >= min) & (value <= max)) ? counted * rounding : 0.0f;
-      }
-      float pulled = gradient;
-      if (kPull) {
-        const float beside = value - nearest(value, scales[i], offsets[i], min, max);
-        pulled += ((value >= min) & (value <= max) & (min != max)) ? pull * beside : 0.0f;
-      }
-      if (kDx) dx[row + i] = passes(value, min, max) ? pulled : 0.0f;
+    std::int64_t i = 0;
+    for (; i + kMaskLanes <= count; i += kMaskLanes) {
+      if (kSums && is_any_outside(x + row + i, scales + i, offsets + i, maxima + i))
+        piece.template operator()<true>(row, i, kMaskLanes);
+      else
+        piece.template operator()<false>(row, i, kMaskLanes);
     }
+    piece.template operator()<true>(row, i, count - i);
   }
 }
 
