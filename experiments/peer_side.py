@@ -14,7 +14,7 @@ import time
 # Threads of both sides spin for a moment after their work.
 PAUSE_SECONDS = 0.02
 TRIALS, TRIAL_SECONDS = 3, 0.2
-WARM_UP_STEPS = 10
+WARM_UP_STEPS = 30
 
 # What is trained: batch, side, channels, learning rate. The layers are miniqat's.
 NETWORKS = {"lenet": (128, 28, 1, 0.005), "lenet5": (128, 28, 1, 0.005), "resnet20": (128, 32, 3, 0.02),
@@ -127,7 +127,7 @@ def fault_of(losses):
 
 def serve_training(batch, step):
     """Trains with `step`, which returns the loss, until the loss must have fallen, and then in turns. (So the pictures of a
-    class have something in common: noise alone is not learned in ten steps of every quantizer.)"""
+    class have something in common: noise alone is not learned in so few steps of every quantizer.)"""
     losses = [step() for _ in range(WARM_UP_STEPS)]
     # Dropout makes single losses noisy.
     if fault := fault_of([losses[0], statistics.median(losses[-3:])]):

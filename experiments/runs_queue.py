@@ -1,21 +1,27 @@
-"""Runs of miniqat that a script may be stopped in: what is complete is not repeated, what was begun is resumed. A ledger
-keeps the results of complete runs, so that the runs of one table may be made on several days and machines."""
+"""Runs of miniqat that a script may be stopped in at any moment: what is complete is not repeated, what was begun is
+resumed. A ledger keeps the results of complete runs, so that the runs of one table may be made on several days and
+machines."""
 
+import ctypes
 import datetime
 import json
 import math
+import os
 import pathlib
 import platform
+import signal
 import subprocess
 import sys
 import threading
 
 
 class Ledger:
-    """A file with one JSON object a line: the results of a complete run, its command, date, machine and commit. Without a
-    path nothing is kept."""
+    """A file with one JSON object a line: the results of a complete run, its command, date, machine, commit and seconds.
+    Without a path nothing is kept."""
 
-    KEPT = ('test_accuracy', 'validation_accuracy', 'accuracy', 'threads', 'widths')
+    KEPT = ('test_accuracy', 'validation_accuracy', 'accuracy', 'threads', 'widths', 'seconds')
+    # Of a command: places, which older records lack.
+    PLACES = ('data-dir ', 'out ')
 
     def __init__(self, path=None):
         self.path = pathlib.Path(path) if path else None
@@ -35,7 +41,8 @@ class Ledger:
         record = self.records.get(name)
         if record is None:
             return [], []
-        then, now = (text.split(' --') for text in (record['command'], self._portable(command)))
+        then, now = ([flag for flag in text.split(' --') if not flag.startswith(self.PLACES)]
+                     for text in (record['command'], portable(command)))
         return [f for f in then if f not in now], [f for f in now if f not in then]
 
     def add(self, name, command, results, finished):
@@ -43,23 +50,33 @@ class Ledger:
         with self.lock:
             if not self.path or name in self.records:
                 return
-            record = {'run': name, 'command': self._portable(command), 'date': str(datetime.date.fromtimestamp(finished)),
+            record = {'run': name, 'command': portable(command), 'date': str(datetime.date.fromtimestamp(finished)),
                       'machine': machine(),
                       'commit': results.get('reestimation', results).get('machine', {}).get('commit') or commit(),
                       **{k: results[k] for k in self.KEPT if k in results}}
             self.records[name] = record
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open('a') as file:
-                file.write(json.dumps(record) + '\n')
+            # Others may have changed the file meanwhile, a merge for instance.
+            so_far = self.path.read_text() if self.path.exists() else ''
+            write_whole(self.path, so_far + json.dumps(record) + '\n')
 
-    @staticmethod
-    def _portable(command):
-        """Without folders of this machine: data are where they are, a run is its name."""
-        kept = [str(part) for part in command]
-        if '--data-dir' in kept:
-            at = kept.index('--data-dir')
-            del kept[at:at + 2]
-        return ' '.join(pathlib.PurePath(part).name if '/' in part else part for part in kept)
+
+def portable(command):
+    """As one line, without folders of this machine: the data's is DIR, a run is its name."""
+    kept = [str(part) for part in command]
+    if '--data-dir' in kept:
+        kept[kept.index('--data-dir') + 1] = 'DIR'
+    return ' '.join(pathlib.PurePath(part).name if '/' in part else part for part in kept)
+
+
+def write_whole(path, text):
+    """The old file or the new one is there, whenever the process dies."""
+    temporary = path.with_name(f'.{path.name}.tmp')
+    with temporary.open('w') as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
 
 
 def machine():
@@ -84,7 +101,37 @@ def add_ledger_flag(parser):
                                          'made again')
 
 
+def stop_on_signals():
+    """A signal stops the run that is being made, which writes its checkpoint, and then the script."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
+def die_with_parent():
+    """A script that is killed leaves no run behind, which would hold the lock of its directory."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def seconds_of_steps(folder):
+    """Of all processes that took part in a run: summary.json has the seconds of the last one. None without steps."""
+    try:
+        lines = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
+        pictures = json.loads((folder / 'config.json').read_text())['batch_size']
+    except OSError:
+        return None
+    seconds, done = 0, 0
+    for line in lines:
+        if line.get('images_per_second'):
+            seconds += (line['step'] - done) * pictures / line['images_per_second']
+            done = line['step']
+    return round(seconds)
+
+
 class Runs:
+    # There once a run can be resumed.
+    BEGUN = {'train': 'checkpoint.safetensors', 'quantize': 'quantize.json'}
+
     def __init__(self, program, out, ledger=None):
         self.program, self.out, self.ledger = program, pathlib.Path(out), Ledger(ledger)
 
@@ -111,8 +158,10 @@ class Runs:
             self._make(name, command)
         summary = self.own_summary(name)
         if summary is not None:
-            finished = (self.out / name / 'summary.json').stat().st_mtime
-            self.ledger.add(name, command, summary, finished)
+            folder = self.out / name
+            seconds = seconds_of_steps(folder)
+            self.ledger.add(name, [*command, '--out', name], summary if seconds is None else {**summary, 'seconds': seconds},
+                            (folder / 'summary.json').stat().st_mtime)
 
     def run_all(self, steps):
         """Names and commands, each of which may start from the ones before: what has failed ends them."""
@@ -123,10 +172,8 @@ class Runs:
 
     def _make(self, name, command):
         folder = self.out / name
-        if command[0] == 'train' and (folder / 'checkpoint.safetensors').exists():
-            command = ['train', '--resume', *self._machine_flags(command)]
-        else:
-            command = [*command, '--overwrite']
+        begun = self.BEGUN.get(command[0])
+        command = self._resumed(command) if begun and (folder / begun).exists() else [*command, '--overwrite']
         done = self._finished([*command, '--out', folder])
         # A network that diverges has failed, and that is a result.
         if done.returncode not in (0, 1):
@@ -144,21 +191,52 @@ class Runs:
                 print(f'{name}: the ledger has results of a run {flags}', file=sys.stderr)
 
     def call(self, what, command):
-        """miniqat's command, which must succeed; its output is dropped."""
+        """The output of miniqat's command, which must succeed."""
         done = self._finished(command)
         if done.returncode != 0:
             sys.exit(f'{what}: {done.stderr.strip()}')
+        return done.stdout
+
+    def measure_integers(self, own, flags):
+        """Of a complete run that is here; `flags`: of `eval`."""
+        command = ['eval', '--run', self.out / own, *flags, '--integer', '--json']
+        file = self._integers_file(own)
+        if not file.exists():
+            write_whole(file, self.call(own, command))
+        self.ledger.add(own + '-integers', command, json.loads(file.read_text()), file.stat().st_mtime)
+
+    def integer_accuracy(self, own):
+        """In %; None of a run whose integers are not measured."""
+        file, record = self._integers_file(own), self.ledger.get(own + '-integers')
+        if file.exists():
+            record = json.loads(file.read_text())
+        return None if record is None else 100 * record['accuracy']
+
+    def _integers_file(self, own):
+        return self.out / (own + '-integers.json')
 
     def _finished(self, command):
         try:
-            return subprocess.run([self.program, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            child = subprocess.Popen([self.program, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                     preexec_fn=die_with_parent)
         except OSError as error:
             sys.exit(f'{self.program}: {error.strerror}; --program names miniqat, which ./demo or ./test builds')
+        with child:
+            try:
+                output, errors = child.communicate()
+            except BaseException:
+                child.terminate()
+                child.wait()
+                raise
+        return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
 
     @staticmethod
-    def _machine_flags(command):
-        """Where data are, and on how many threads: what a resumed run may be told anew."""
-        kept = []
+    def _resumed(command):
+        """That of a run that was begun. `train` refuses flags that the run did not begin with; folders may have moved."""
+        if command[0] == 'train':
+            at = command.index('--init-checkpoint') if '--init-checkpoint' in command else len(command)
+            return [*command[:at], *command[at + 2:], '--resume']
+        kept = [command[0], '--resume']
         for flag in ('--data-dir', '--threads'):
             if flag in command:
                 kept += [flag, command[command.index(flag) + 1]]
