@@ -302,22 +302,18 @@ static void encode(const float* v, const float* y, std::int64_t n, float codes_a
 /// Adds to kRoundingLanes sums of each kind.
 static void add_up(const float* d_y, const std::int16_t* codes, std::int64_t n, float* below, float* above,
                    float* inside) {
+  const auto add = [&](std::int64_t i, std::int64_t lane) __attribute__((always_inline)) {
+    const float g = d_y[i];
+    const std::int32_t code = codes[i];
+    const bool is_below = code == kBelowRange, is_above = code == kAboveRange;
+    below[lane] += kept_if(is_below, g);
+    above[lane] += kept_if(is_above, g);
+    inside[lane] += kept_if(!is_below & !is_above, g * static_cast<float>(code));
+  };
   std::int64_t i = 0;
   for (; i + kRoundingLanes <= n; i += kRoundingLanes) {
 #pragma omp simd
-    for (int lane = 0; lane < kRoundingLanes; ++lane) {
-      const float g = d_y[i + lane];
-      const std::int32_t code = codes[i + lane];
-      const bool is_below = code == kBelowRange, is_above = code == kAboveRange;
-      below[lane] += is_below ? g : 0.0f;
-      above[lane] += is_above ? g : 0.0f;
-      inside[lane] += (is_below | is_above) ? 0.0f : g * static_cast<float>(code);
-    }
+    for (int lane = 0; lane < kRoundingLanes; ++lane) add(i + lane, lane);
   }
-  for (int lane = 0; i < n; ++i, ++lane) {
-    const std::int32_t code = codes[i];
-    below[lane] += code == kBelowRange ? d_y[i] : 0.0f;
-    above[lane] += code == kAboveRange ? d_y[i] : 0.0f;
-    inside[lane] += code == kBelowRange || code == kAboveRange ? 0.0f : d_y[i] * static_cast<float>(code);
-  }
+  for (int lane = 0; i < n; ++i, ++lane) add(i, lane);
 }

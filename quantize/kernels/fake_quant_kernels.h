@@ -16,6 +16,7 @@ namespace miniqat::quantize {
 // once the threads' scratch memory has grown; ChannelGrids of 0 channels do nothing.
 
 using layers::column_ranges;
+using layers::kept_if;
 using layers::kMaskBlock;
 using layers::kMaskLanes;
 using layers::mask_words;

@@ -149,11 +149,6 @@ void masked(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mas
 // Sums over a tensor: every place of a row has accumulators of its own, so that no sum depends on the width of a vector
 // register.
 
-/// value where `is_kept`, else 0, by its bits: GCC carries a choice of numbers on into the sums of doubles behind it.
-[[gnu::always_inline]] inline float kept_if(bool is_kept, float value) {
-  return std::bit_cast<float>(std::bit_cast<std::int32_t>(value) & -static_cast<std::int32_t>(is_kept));
-}
-
 /// `count` elements whose places in the row begin at that of the grids.
 template <bool kSums, bool kInside, bool kDx, bool kPull>
 [[gnu::always_inline]] inline void gradient_piece(const float* x, const float* dy, float* dx, std::int64_t count,
