@@ -2,10 +2,12 @@
 
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string_view>
 
 #include "core/text/error.h"
@@ -20,12 +22,20 @@ namespace miniqat::python {
 
 using datasets::Loader;
 
-/// One thread at a time.
+/// One thread at a time, and only in the process that made it: a fork leaves the loader's thread behind.
 struct LoaderHandle {
-  LoaderHandle(const datasets::Dataset& dataset, const Loader::Options& options) : loader(dataset, options) {}
+  LoaderHandle(const datasets::Dataset& dataset, const Loader::Options& options)
+      : loader(std::make_unique<Loader>(dataset, options)) {}
+  ~LoaderHandle() {
+    // It would wait for its thread.
+    if (!is_here()) static_cast<void>(loader.release());
+  }
+  LoaderHandle(const LoaderHandle&) = delete;
+  bool is_here() const { return process == getpid(); }
 
-  Loader loader;
+  std::unique_ptr<Loader> loader;
   OneAtATime turns;
+  pid_t process = getpid();
 };
 template <>
 inline constexpr bool kIsBound<LoaderHandle> = true;
@@ -138,7 +148,8 @@ int classes_for(const Dataset& dataset, const std::optional<std::int64_t>& wante
 }  // namespace
 
 Tensor picture_bytes(const ArrayLike& images, std::vector<std::string>& notes) {
-  const py::array array = plain_array(images, "images");
+  py::array array = plain_array(images, "images");
+  if (array.dtype().equal(py::dtype("float16"))) array = call_method(array, "astype", py::make_tuple("float32"));
   const Shape shape = checked_shape(array, "images");
   require_shape_of_pictures(shape);
   const Shape pictures{shape[0], shape[1], shape[2], shape.rank() == 4 ? shape[3] : 1};
@@ -208,11 +219,12 @@ py::tuple load(const std::string& name, const std::filesystem::path& data_dir, s
 }
 
 py::tuple next(LoaderHandle& self) {
+  if (!self.is_here()) fail("this Loader is of another process, and so is its thread: make one here");
   Tensor images, labels;
   {
     const Unlocked open;
     const OneAtATime::Turn turn(self.turns);
-    const datasets::Batch& batch = self.loader.next();
+    const datasets::Batch& batch = self.loader->next();
     images = batch.images.clone();
     labels = batch.labels.clone();
   }
@@ -273,7 +285,7 @@ void bind_data(py::module_& module) {
            py::arg("dataset"), py::arg("batch_size") = 128, py::arg("shuffle") = true, py::arg("seed") = 1,
            py::arg("first_batch") = 0, "An epoch is batches_per_epoch batches; examples left over sit it out.")
       .def_property_readonly(
-          "batches_per_epoch", [](const LoaderHandle& self) { return self.loader.batches_per_epoch(); },
+          "batches_per_epoch", [](const LoaderHandle& self) { return self.loader->batches_per_epoch(); },
           "Whole batches of the data set.")
       .def("__iter__", [](const py::object& self) { return require_initialized(self), self; })
       .def("__next__", &next);

@@ -36,16 +36,27 @@ class Translator {
 
   std::string translated() {
     while (!rest_.empty()) {
-      const bool begins_word = made_.empty() || !(is_ascii_letter(made_.back()) || made_.back() == '-');
-      if (!begins_word || (!take_flag() && !take_command())) {
-        made_ += rest_.front();
-        rest_.remove_prefix(1);
-      }
+      const bool begins_word = made_.empty() || std::string_view(" (`\n").find(made_.back()) != std::string_view::npos;
+      if (!begins_word || (!take_flag() && !take_command())) copy(rest_.front() == '"' ? end_of_quotes() : 1);
     }
     return std::move(made_);
   }
 
  private:
+  void copy(std::size_t count) {
+    made_ += rest_.substr(0, count);
+    rest_.remove_prefix(std::min(count, rest_.size()));
+  }
+
+  /// Behind a name of the user's at the front, as quote() writes it: it may hold anything.
+  std::size_t end_of_quotes() const {
+    for (std::size_t i = 1; i < rest_.size(); ++i) {
+      if (rest_[i] == '"') return i + 1;
+      if (rest_[i] == '\\') ++i;
+    }
+    return 1;
+  }
+
   static bool is_part_of_name(char c) { return is_ascii_letter(c) || is_ascii_digit(c) || c == '-'; }
 
   /// The keyword of the flag at the front; "" without one.
@@ -71,21 +82,36 @@ class Translator {
     return true;
   }
 
-  std::string_view word() const { return rest_.substr(0, std::min(rest_.find_first_of(" `);,\n"), rest_.size())); }
+  /// The word at the front, which shell_quoted() wrote, without its quotes.
+  std::string take_word() {
+    std::string word;
+    bool is_quoted = false;
+    std::size_t i = 0;
+    for (; i < rest_.size(); ++i) {
+      if (!is_quoted && std::string_view(" `);,\n").find(rest_[i]) != std::string_view::npos) break;
+      if (rest_[i] == '\'') {
+        is_quoted = !is_quoted;
+        continue;
+      }
+      if (!is_quoted && rest_[i] == '\\' && i + 1 < rest_.size()) ++i;
+      word += rest_[i];
+    }
+    rest_.remove_prefix(i);
+    return word;
+  }
 
-  /// "miniqat train --resume --out a" with what belongs to it.
+  /// "miniqat train --resume --out a" with what belongs to it. A command that is no function stays one for a shell.
   bool take_command() {
     constexpr std::string_view kProgram = "miniqat ";
     if (!rest_.starts_with(kProgram)) return false;
     const std::string_view all = rest_;
     rest_.remove_prefix(kProgram.size());
-    const std::string_view command = word();
-    const std::string_view behind = rest_.substr(command.size());
-    if (!is_function(command) || !behind.starts_with(" --")) {
+    const std::string command = take_word();
+    if (!is_function(command) || !rest_.starts_with(" --")) {
       rest_ = all;
-      return false;
+      copy(made_.ends_with('`') ? rest_.find('`') : kProgram.size());
+      return true;
     }
-    rest_ = behind;
     made_ += concat("miniqat.", command, "(");
     for (const char* comma = ""; rest_.starts_with(" --"); comma = ", ") {
       rest_.remove_prefix(1);
@@ -94,9 +120,7 @@ class Translator {
       if (!take_flag()) break;
       if (is_switch(keyword) || !rest_.starts_with(' ')) continue;
       rest_.remove_prefix(1);
-      const std::string_view value = word();
-      rest_.remove_prefix(value.size());
-      made_ += concat("=", quote(value));
+      made_ += concat("=", quote(take_word()));
     }
     made_ += ")";
     return true;

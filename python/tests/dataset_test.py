@@ -49,6 +49,8 @@ class Taken(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, r"images: floats from 0 to 1 become bytes.*of 256 levels are in use"):
             rounded = miniqat.Dataset(np.linspace(0, 1, 6 * 64).reshape(6, 8, 8), LABELS)
         self.assertEqual(rounded.images.shape, (6, 8, 8, 1))
+        with self.assertWarnsRegex(UserWarning, "floats from 0 to 1 become bytes"):
+            np.testing.assert_array_equal(miniqat.Dataset(exact.astype(np.float16), LABELS).images, pictures())
         with self.assertWarnsRegex(UserWarning, "use 2 of 256 levels, from 0 to 1: were they divided once too often"):
             miniqat.Dataset((pictures() > 100).astype(np.uint8), LABELS)
         np.testing.assert_array_equal(miniqat.Dataset(pictures() > 100, LABELS).images, (pictures() > 100) * 255)

@@ -112,6 +112,27 @@ class Threads(unittest.TestCase):
         self.assertEqual(len(found), 400)
         self.assertEqual(sum(found), 50 * (np.arange(64) % 4).sum())  # 50 epochs
 
+    def test_a_loader_after_a_fork_is_an_error(self):
+        done = in_python("""
+import miniqat, os, signal
+train, _ = miniqat.load("synthetic", train_size=64, test_size=10)
+batches = miniqat.Loader(train, batch_size=8)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    try:
+        for _ in range(9):
+            next(batches)
+    except miniqat.Error as error:
+        print(error)
+    next(miniqat.Loader(train, batch_size=8))
+    raise SystemExit
+print(os.waitpid(child, 0)[1], len(next(batches)))
+""")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("this Loader is of another process", done.stdout)
+        self.assertTrue(done.stdout.endswith("0 2\n"), done.stdout)
+
     def test_names_of_a_model_change_while_it_is_written(self):
         done = in_python(NET + """
 float_graph = miniqat.Graph()

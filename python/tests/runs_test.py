@@ -180,6 +180,17 @@ class Runs(unittest.TestCase):
                 self.assertNotEqual(str(raised.exception), "")
 
     def test_words_of_errors(self):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+        out = self.place / "it's --my run"
+        with self.assertRaises(KeyboardInterrupt):
+            miniqat.quantize(out, self.float_run, weight_bits=4, epochs=1, batches=4, threads=1, on_step=interrupt)
+        with self.assertRaises(miniqat.Error) as raised:
+            miniqat.predict(out, 0)
+        self.assertIn(f'miniqat.quantize(resume=True, out="{out}")', str(raised.exception))
+        # Commands of the program alone are for a shell.
+        with self.assertRaisesRegex(miniqat.Error, "`miniqat rewrite --report` says why, float=True trains without"):
+            miniqat.train(self.place / "e", model="lenet5", scope="pool1", steps=1)
         with self.assertRaisesRegex(miniqat.Error, "resume=True to go on with that run, or overwrite=True to delete it"):
             miniqat.quantize(self.float_run, self.float_run)
         with self.assertRaisesRegex(miniqat.UsageError, "^batch_size must be"):
