@@ -21,19 +21,20 @@ namespace {
 using training::Prediction;
 namespace fs = std::filesystem;
 
+std::string path_from(py::handle given, const char* what) {
+  try {
+    return given.cast<fs::path>().string();
+  } catch (const py::cast_error&) {
+    throw py::type_error(concat(what, " must be paths"));
+  }
+}
+
 /// One path, or several.
 std::vector<std::string> paths_from(const py::object& given, const char* what) {
-  const auto path_of = [&](py::handle one) -> std::string {
-    try {
-      return one.cast<fs::path>().string();
-    } catch (const py::cast_error&) {
-      throw py::type_error(concat(what, " must be paths"));
-    }
-  };
-  if (py::isinstance<py::str>(given) || py::hasattr(given, "__fspath__")) return {path_of(given)};
+  if (py::isinstance<py::str>(given) || py::hasattr(given, "__fspath__")) return {path_from(given, what)};
   if (!py::isinstance<py::sequence>(given)) throw py::type_error(concat(what, " must be paths"));
   std::vector<std::string> paths;
-  for (const py::handle one : given) paths.push_back(path_of(one));
+  for (const py::handle one : given) paths.push_back(path_from(one, what));
   return paths;
 }
 
@@ -78,7 +79,7 @@ std::optional<std::vector<std::string>> words_from(const py::object& pictures) {
   if (py::isinstance<py::array>(pictures) && py::reinterpret_borrow<py::array>(pictures).ndim() > 1) return {};
   const auto word_of = [](py::handle one) -> std::string {
     if (PyIndex_Check(one.ptr()) != 0) return py::str(py::object(py::int_(py::reinterpret_borrow<py::object>(one))));
-    return paths_from(py::reinterpret_borrow<py::object>(one), "pictures").front();
+    return path_from(one, "pictures");
   };
   const bool is_one = py::isinstance<py::str>(pictures) || py::hasattr(pictures, "__fspath__") ||
                       (PyIndex_Check(pictures.ptr()) != 0 && !py::isinstance<py::array>(pictures));

@@ -137,6 +137,9 @@ class Runs(unittest.TestCase):
             miniqat.predict(self.float_run, np.full((1, 8, 8, 1), 9, np.uint8))
         with self.assertRaises(TypeError):
             miniqat.predict(self.float_run, 0.5)
+        for nested in [[]], [["a", "b"]], [()], [{}], [None], [b"a", []]:
+            with self.subTest(nested), self.assertRaises(TypeError):
+                miniqat.predict(self.float_run, nested)
 
     def test_no_flags_in_errors(self):
         calls = (
