@@ -28,7 +28,7 @@ class InterruptionScope {
 /// comes meanwhile is delivered at the end, or to another thread. Faults, SIGABRT and the like go their way.
 ///
 /// For generated code: the system puts the handler's frame below the stack pointer, and oneDNN's product kernels point
-/// that at a buffer of theirs (version 2.6, AVX and AVX2, for sums of more than 252 products). The frame then
+/// that at a buffer of theirs (versions 2.6 and 3.7, AVX and AVX2, for sums of more than 252 products). The frame then
 /// overwrites whatever the heap has below that buffer.
 class BlockedSignals {
  public:

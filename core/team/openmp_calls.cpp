@@ -6,9 +6,9 @@
 // This file is part of our programs and of the Python module, not of a library of ours: whoever links one of those
 // keeps OpenMP's functions as they are, and gets these by linking miniqat::openmp_calls as well.
 //
-// These six are all that oneDNN 2.6 calls (tests/core/team/team_test.cpp looks), and the order of its sums depends
-// on the number of parts alone. A part may wait for another, as those of some gradients of filters do: run_in_team()
-// allows for that.
+// These six are all that primitives of oneDNN 2.6 and 3.7 call (tests/core/team/team_test.cpp looks), and the order of
+// its sums depends on the number of parts alone. A part may wait for another, as those of some gradients of filters do:
+// run_in_team() allows for that.
 
 #include <dlfcn.h>
 #include <link.h>

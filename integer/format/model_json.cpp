@@ -221,13 +221,13 @@ void ActionReader::operator()(Window2d& window) {
   if (paddings.size() != 2) fail("paddings must be two pairs, are ", paddings.size());
   if (input_.rank() != 3) fail("takes an image [h, w, c], not ", input_);
   for (const int i : {0, 1})
-    (i == 0 ? window.rows : window.columns) = {.input = input_[i],
-                                               .window = windows[i],
-                                               .stride = strides[i],
-                                               .dilation = dilations[i],
-                                               .output = output_.rank() == 3 ? output_[i] : 1,
-                                               .pad_before = paddings[i][0],
-                                               .pad_after = paddings[i][1]};
+    (i == 0 ? window.rows : window.columns) = WindowAxis{.input = input_[i],
+                                                         .window = windows[i],
+                                                         .stride = strides[i],
+                                                         .dilation = dilations[i],
+                                                         .output = output_.rank() == 3 ? output_[i] : 1,
+                                                         .pad_before = paddings[i][0],
+                                                         .pad_after = paddings[i][1]};
 }
 
 void ActionReader::operator()(const char* key, std::vector<Multiplier>& multipliers) {

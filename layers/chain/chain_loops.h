@@ -127,7 +127,7 @@ static void backward_blocks(const ChainBackward& b, float* sums, float* products
     if constexpr (kReadsGradient) std::copy_n(b.d_y + at, count, d_y);
     if constexpr (kReadsX) std::copy_n(b.x + at, count, x);
     backward_block<kMask, kSums, kProducts, input>(b, d_y, mask, x, d_x, d_addend, sums, products, column);
-    if (b.d_x != nullptr) std::copy_n(d_x, count, b.d_x + at);
+    if (input != InputKind::kNone && b.d_x != nullptr) std::copy_n(d_x, count, b.d_x + at);
     if (b.d_addend != nullptr) std::copy_n(d_addend, count, b.d_addend + at);
   }
 }

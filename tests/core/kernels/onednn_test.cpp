@@ -62,7 +62,7 @@ void run_all(const Convolution& c) {
   EXPECT_EQ(output[middle * c.output[3]], taps);
 }
 
-/// oneDNN of Debian 12 has fast convolutions for x86-64 with AVX2 only.
+/// Debian's oneDNN has fast convolutions for x86-64 with AVX2 only.
 bool convolutions_are_fast() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx2") != 0;

@@ -313,6 +313,8 @@ TEST(OpenMpCalls, OneDnnCallsNothingElse) {
       if (const std::size_t at = text.find(start); at != std::string_view::npos)
         called.emplace(text.substr(at + 1, text.find_first_of("@\n", at) - at - 1));
   }
+  // Version 3's graphs of attention call it; nobody here makes graphs of oneDNN.
+  called.erase("omp_set_num_threads");
   ASSERT_EQ(pclose(symbols), 0) << "nm, of binutils, lists the symbols";
   const std::set<std::string> known = {"GOMP_barrier",        "GOMP_parallel",      "omp_get_max_threads",
                                        "omp_get_num_threads", "omp_get_thread_num", "omp_in_parallel"};
