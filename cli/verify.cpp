@@ -166,7 +166,7 @@ void verify_run(const VerifyArguments& arguments) {
 
 void add_verify(CommandLine& program) {
   Command command = program.command(
-      "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
+      "verify", "Compare a run's evaluation graph, the integer engine and exported files in their runtimes");
   const auto arguments = std::make_shared<VerifyArguments>();
   command.run(arguments->run, "a run directory");
   command.option("--dataset", arguments->dataset, "a data set; default: the run's own");
@@ -196,7 +196,7 @@ void add_verify(CommandLine& program) {
       .excludes(without);
   command
       .option("--max-accuracy-difference", arguments->bounds.accuracy_difference,
-              "bound: points between simulated and integer accuracy")
+              "bound: points between the accuracies of evaluation graph and integer engine")
       .in_range(0.0, 100.0);
   command
       .option("--min-agreement", arguments->bounds.agreement,

@@ -44,15 +44,53 @@ nlohmann::ordered_json to_json(const Score& score) {
           {"outputs", to_json(score.outputs)}};
 }
 
-BoundCheck steps_check(const std::vector<LayerComparison>& layers, int bound) {
-  BoundCheck check = {"max_steps", static_cast<double>(bound), 0.0};
+/// `of`: which arithmetic it is, if it is not the simulation.
+void check_steps(const std::vector<LayerComparison>& layers, const std::string& of, BoundCheck& check) {
   for (const LayerComparison& layer : layers) {
     check.value = std::max(*check.value, static_cast<double>(layer.alone.largest));
-    if (layer.alone.largest > bound)
+    if (layer.alone.largest > check.bound)
       check.faults.push_back(
-          concat(layer.operation, ": ", counted(layer.alone.largest, "step"), " apart, more than ", bound));
+          concat(layer.operation, of, ": ", counted(layer.alone.largest, "step"), " apart, more than ", check.bound));
   }
-  return check;
+}
+
+/// Two columns: of operations given equal inputs, and from the picture on.
+std::string layer_columns(const LayerComparison& layer) {
+  return formatted(" %11s %7d %11s %7d", percentage(layer.alone.share(), 4).c_str(), layer.alone.largest,
+                   percentage(layer.end_to_end.share(), 4).c_str(), layer.end_to_end.largest);
+}
+
+std::string layer_table(const Verification& v) {
+  std::size_t width = 9;
+  for (const LayerComparison& layer : v.layers) width = std::max(width, layer.operation.size());
+  const int w = static_cast<int>(width), sides = v.on_integers ? 2 : 1;
+  const auto for_sides = [&](const std::string& columns) { return sides == 2 ? columns + columns : columns; };
+  std::string text;
+  if (v.on_integers) text += formatted("%-*s %-15s  %-38s  %s\n", w, "", "", "simulated", "on integers");
+  text += formatted("%-*s %-15s%s\n", w, "", "", for_sides("  given equal inputs from the picture on").c_str());
+  text += formatted("%-*s %-15s%s\n", w, "operation", "type",
+                    for_sides(formatted(" %11s %7s %11s %7s", "equal", "largest", "equal", "largest")).c_str());
+  for (std::size_t i = 0; i < v.layers.size(); ++i) {
+    const LayerComparison& layer = v.layers[i];
+    text += formatted("%-*s %-15s", w, layer.operation.c_str(), layer.type.c_str()) + layer_columns(layer);
+    if (v.on_integers)
+      text +=
+          layer_columns(v.on_integers->layers[i]) + (v.on_integers->multiplying.contains(layer.operation) ? " *" : "");
+    text += "\n";
+  }
+  if (v.on_integers) text += "* multiplies integers with --arithmetic integer, here\n";
+  return text;
+}
+
+nlohmann::ordered_json to_json(const std::vector<LayerComparison>& layers) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const LayerComparison& layer : layers)
+    json.push_back({{"operation", layer.operation},
+                    {"type", layer.type},
+                    {"tensor", layer.tensor},
+                    {"alone", to_json(layer.alone)},
+                    {"end_to_end", to_json(layer.end_to_end)}});
+  return json;
 }
 
 nlohmann::ordered_json to_json(const std::vector<BoundCheck>& checks) {
@@ -76,23 +114,16 @@ std::string VerifyReport::table() const {
   std::string text = printable(title()) + "\n\n";
   text += formatted("%-24s %9s %12s %14s %9s\n", "", "accuracy", "same class", "equal outputs", "largest");
   text += score_row(v.simulated);
+  if (v.on_integers) text += score_row(v.on_integers->score);
   text += score_row(v.integer);
   for (const Score& score : runtimes) text += score_row(score);
   for (const std::string& line : left_out) text += printable(line) + "\n";
   for (const std::string& line : failed) text += printable(line) + "\n";
   text += "same class, equal outputs, largest difference (steps): beside the integer engine\n\n";
 
-  std::size_t width = 9;
-  for (const LayerComparison& layer : v.layers) width = std::max(width, layer.operation.size());
-  const int w = static_cast<int>(width);
-  text += formatted("%-*s %-15s  %s\n", w, "", "", "given equal inputs   from the picture on");
-  text += formatted("%-*s %-15s %11s %7s %11s %7s\n", w, "operation", "type", "equal", "largest", "equal", "largest");
-  for (const LayerComparison& layer : v.layers)
-    text += formatted("%-*s %-15s %11s %7d %11s %7d\n", w, layer.operation.c_str(), layer.type.c_str(),
-                      percentage(layer.alone.share(), 4).c_str(), layer.alone.largest,
-                      percentage(layer.end_to_end.share(), 4).c_str(), layer.end_to_end.largest);
+  text += layer_table(v);
   text += formatted(
-      "integers of the simulated graph beside the integer engine's; fast engine and reference loops: %s on %s\n",
+      "integers of the evaluation graph beside the integer engine's; fast engine and reference loops: %s on %s\n",
       v.reference_equal ? "equal" : "NOT EQUAL", counted(v.reference_examples, "example").c_str());
   return text;
 }
@@ -114,14 +145,14 @@ nlohmann::ordered_json VerifyReport::json() const {
                                  {"failed", failed},
                                  {"bounds", to_json(checks())},
                                  {"passed", broken().empty()},
-                                 {"layers", nlohmann::ordered_json::array()}};
+                                 {"layers", to_json(verification.layers)},
+                                 {"on_integers", nullptr}};
   for (const Score& score : runtimes) json["runtimes"].push_back(to_json(score));
-  for (const LayerComparison& layer : verification.layers)
-    json["layers"].push_back({{"operation", layer.operation},
-                              {"type", layer.type},
-                              {"tensor", layer.tensor},
-                              {"alone", to_json(layer.alone)},
-                              {"end_to_end", to_json(layer.end_to_end)}});
+  if (const auto& on_integers = verification.on_integers) {
+    json["on_integers"] = to_json(on_integers->score);
+    json["on_integers"]["multiplying"] = on_integers->multiplying;
+    json["on_integers"]["layers"] = to_json(on_integers->layers);
+  }
   return json;
 }
 
@@ -129,12 +160,19 @@ std::vector<BoundCheck> VerifyReport::checks() const {
   const Verification& v = verification;
   // Counts of examples, so that a bound of exactly so many points is not broken by rounding.
   const double slack = 1e-9;
+  std::vector<const Score*> of_graph = {&v.simulated};
+  if (v.on_integers) of_graph.push_back(&v.on_integers->score);
   std::vector<BoundCheck> checks;
   if (const std::optional<double> bound = bounds.accuracy_difference) {
-    const double difference = 100 * std::abs(v.simulated.accuracy() - v.integer.accuracy());
-    checks.push_back({"max_accuracy_difference", *bound, difference});
-    if (difference > *bound + slack)
-      checks.back().faults.push_back(formatted("accuracies differ by %.3f points, more than %g", difference, *bound));
+    checks.push_back({"max_accuracy_difference", *bound, 0.0});
+    for (const Score* score : of_graph) {
+      const double difference = 100 * std::abs(score->accuracy() - v.integer.accuracy());
+      checks.back().value = std::max(*checks.back().value, difference);
+      if (difference > *bound + slack)
+        checks.back().faults.push_back(
+            formatted("accuracies, %s and of the integer engine, differ by %.3f points, more than %g",
+                      score->name.c_str(), difference, *bound));
+    }
   }
   const auto require_agreement = [&](const Score& score) {
     BoundCheck& check = checks.back();
@@ -146,14 +184,18 @@ std::vector<BoundCheck> VerifyReport::checks() const {
   };
   if (bounds.agreement) {
     checks.push_back({"min_agreement", *bounds.agreement, {}});
-    require_agreement(v.simulated);
+    for (const Score* score : of_graph) require_agreement(*score);
   }
   if (bounds.runtime_agreement) {
     checks.push_back({"min_runtime_agreement", *bounds.runtime_agreement, {}, failed});
     for (const Score& score : runtimes) require_agreement(score);
     if (runtimes.empty()) checks.back().faults.push_back("no other runtime could run");
   }
-  if (bounds.steps) checks.push_back(steps_check(v.layers, *bounds.steps));
+  if (bounds.steps) {
+    checks.push_back({"max_steps", static_cast<double>(*bounds.steps), 0.0});
+    check_steps(v.layers, "", checks.back());
+    if (v.on_integers) check_steps(v.on_integers->layers, ", on integers", checks.back());
+  }
   return checks;
 }
 

@@ -11,9 +11,9 @@ namespace miniqat::cli {
 
 /// What is demanded of a verification; none where nothing is demanded.
 struct Bounds {
-  /// Points of accuracy (percent) between the simulated graph and the integer engine.
+  /// Points of accuracy (percent) between the evaluation graph, in either arithmetic, and the integer engine.
   std::optional<double> accuracy_difference;
-  /// Percent of examples on which the simulated graph and the integer engine choose the same class.
+  /// Percent of examples on which the evaluation graph and the integer engine choose the same class.
   std::optional<double> agreement;
   /// Steps between an operation and its simulation, given equal inputs.
   std::optional<int> steps;

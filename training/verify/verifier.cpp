@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/engine/profile.h"
 #include "core/tensors/tensor.h"
 #include "core/text/classic.h"
 #include "core/text/error.h"
@@ -59,43 +60,136 @@ bool is_of_graph(const std::string& tensor) {
 
 bool equal(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
 
+void count_classes(Score& score, const Tensor& chosen, const Tensor& of_integers,
+                   const datasets::EvaluationBatch& batch) {
+  score.outputs.add(chosen, of_integers, batch.valid);
+  for (std::int64_t i = 0; i < batch.valid; ++i)
+    score.count(class_of(chosen, i), batch.labels.values<std::int32_t>()[i], class_of(of_integers, i));
+}
+
+void copy_variables(Session& from, Session& to) {
+  for (const auto& [name, value] : from.variables()) to.set_variable(name, value);
+}
+
+/// The names of the nodes that multiply integers where these tensors are fetched.
+std::set<std::string> multiplying_nodes(Session& variables, const std::vector<Output>& fetches, const Feeds& feeds) {
+  // A session of its own, whose plan goes with it.
+  Session session(variables.graph(), {.arithmetic = Arithmetic::kInteger});
+  copy_variables(variables, session);
+  Profile profile;
+  session.set_profile(&profile);
+  const Profile::Time begin = Profile::Clock::now();
+  session.run({.fetches = fetches}, feeds);
+  profile.end_step(1, begin, Profile::Clock::now());
+  std::set<std::string> names;
+  for (const Profile::Part& part : profile.parts())
+    if (part.type.ends_with(kOfIntegers)) names.insert(part.name);
+  return names;
+}
+
+/// Fetches tensors of a model out of the graph, by their numbers in the model.
+struct ModelFetch {
+  RunRequest request;
+  std::vector<std::size_t> numbers;
+
+  void add(std::size_t number, const Output& output) {
+    request.fetches.push_back(output);
+    numbers.push_back(number);
+  }
+};
+
+/// All tensors of the model that the graph has.
+ModelFetch fetch_all(const integer::Model& model, const Graph& graph) {
+  ModelFetch all;
+  for (std::size_t i = 0; i < model.tensors.size(); ++i)
+    if (is_of_graph(model.tensors[i].name)) all.add(i, graph.output_at(model.tensors[i].name));
+  return all;
+}
+
+/// The same in several runs. A fetched tensor ends the chain of operations that it is in, and behind it a layer may not
+/// multiply integers that does without the fetch: such a tensor has a run of its own.
+std::vector<ModelFetch> fetch_apart(ModelFetch all, const std::set<std::string>& multiplying, Session& variables,
+                                    const Output& logits, const Feeds& feeds) {
+  if (multiplying_nodes(variables, all.request.fetches, feeds) == multiplying) return {std::move(all)};
+  std::vector<ModelFetch> runs(1);
+  for (std::size_t i = 0; i < all.numbers.size(); ++i) {
+    const Output& output = all.request.fetches[i];
+    const bool alone = multiplying_nodes(variables, {logits, output}, feeds) != multiplying;
+    (alone ? runs.emplace_back() : runs.front()).add(all.numbers[i], output);
+  }
+  return runs;
+}
+
+/// The evaluation graph in one arithmetic, beside the integer engine.
+class GraphSide {
+ public:
+  GraphSide(Session& variables, Arithmetic arithmetic, Output images, const integer::Model& model,
+            std::vector<ModelFetch> runs)
+      : session_(variables.graph(), {.arithmetic = arithmetic}),
+        images_(images),
+        model_(model),
+        comparer_(model),
+        runs_(std::move(runs)) {
+    copy_variables(variables, session_);
+  }
+
+  /// `integers` as LayerComparer::add() has them.
+  void add(const datasets::EvaluationBatch& batch, const std::vector<Tensor>& integers, Score& score) {
+    // Undefined where the graph has no such tensor.
+    std::vector<Tensor> tensors(model_.tensors.size());
+    for (const ModelFetch& run : runs_) {
+      const std::vector<Tensor> found = session_.run(run.request, {{images_, batch.images}}).fetched;
+      for (std::size_t k = 0; k < found.size(); ++k)
+        tensors[run.numbers[k]] = integers_of(found[k], model_.tensors[run.numbers[k]].grid);
+    }
+    count_classes(score, tensors[model_.output], integers[model_.output], batch);
+    comparer_.add(std::move(tensors), integers, batch.valid);
+  }
+
+  const std::vector<LayerComparison>& layers() const { return comparer_.layers(); }
+
+ private:
+  Session session_;
+  const Output images_;
+  const integer::Model& model_;
+  LayerComparer comparer_;
+  std::vector<ModelFetch> runs_;
+};
+
 /// Goes over the data set batch by batch.
 class Sweep {
  public:
-  Sweep(Session& session, const Classifier& classifier, const integer::Model& model, const datasets::Dataset& dataset)
-      : session_(session), classifier_(classifier), dataset_(dataset), model_(model), engine_(model), comparer_(model) {
-    for (std::size_t i = 0; i < model.tensors.size(); ++i)
-      if (is_of_graph(model.tensors[i].name)) {
-        request_.fetches.push_back(session.graph().output_at(model.tensors[i].name));
-        fetched_.push_back(i);
-      }
+  Sweep(Session& variables, const Classifier& classifier, const integer::Model& model, const datasets::Dataset& dataset)
+      : variables_(variables),
+        classifier_(classifier),
+        dataset_(dataset),
+        model_(model),
+        engine_(model),
+        all_(fetch_all(model, variables.graph())),
+        simulated_(variables, Arithmetic::kSimulated, classifier.images, model, {all_}) {
     result_.images = room(model.tensor(model.input), dataset.size());
     result_.output = room(model.tensor(model.output), dataset.size());
   }
 
   void add(const datasets::EvaluationBatch& batch) {
-    const std::vector<Tensor> simulated = simulate(batch);
     // From the bytes on, as whoever uses the model does.
     const Tensor images = input_batch(dataset_, model_.tensor(model_.input).grid, batch.first, batch.valid);
     const std::vector<Tensor> integers = engine_.run_all(images);
-    comparer_.add(simulated, integers, batch.valid);
-    if (batch.first == 0) compare_with_reference(images, integers, batch.valid);
-    const Tensor& expected = simulated[model_.output];
     const Tensor& output = integers[model_.output];
-    result_.simulated.outputs.add(expected, output, batch.valid);
-    for (std::int64_t i = 0; i < batch.valid; ++i) {
-      const std::int64_t label = batch.labels.values<std::int32_t>()[i];
-      const std::int64_t simulated_class = class_of(expected, i), integer_class = class_of(output, i);
-      result_.simulated.count(simulated_class, label, integer_class);
-      result_.integer.count(integer_class, label, integer_class);
+    if (batch.first == 0) {
+      compare_with_reference(images, integers, batch.valid);
+      begin_on_integers({{classifier_.images, batch.images}});
     }
+    simulated_.add(batch, integers, result_.simulated);
+    if (on_integers_) on_integers_->add(batch, integers, result_.on_integers->score);
+    count_classes(result_.integer, output, output, batch);
     keep(images, batch, result_.images);
     keep(output, batch, result_.output);
   }
 
   Verification finish() {
-    result_.integer.outputs = {.count = result_.output.elements(), .equal = result_.output.elements()};
-    result_.layers = comparer_.layers();
+    result_.layers = simulated_.layers();
+    if (on_integers_) result_.on_integers->layers = on_integers_->layers();
     return std::move(result_);
   }
 
@@ -104,13 +198,12 @@ class Sweep {
     return Tensor(integer::batch_shape(n, info.shape), DType::kUInt8);
   }
 
-  /// Every tensor of the model as the evaluation graph computes it, as integers; undefined where it has no such tensor.
-  std::vector<Tensor> simulate(const datasets::EvaluationBatch& batch) {
-    const std::vector<Tensor> found = session_.run(request_, {{classifier_.images, batch.images}}).fetched;
-    std::vector<Tensor> tensors(model_.tensors.size());
-    for (std::size_t k = 0; k < found.size(); ++k)
-      tensors[fetched_[k]] = integers_of(found[k], model_.tensors[fetched_[k]].grid);
-    return tensors;
+  void begin_on_integers(const Feeds& feeds) {
+    const std::set<std::string> multiplying = multiplying_nodes(variables_, {classifier_.logits}, feeds);
+    if (multiplying.empty()) return;
+    result_.on_integers.emplace().multiplying = multiplying;
+    on_integers_.emplace(variables_, Arithmetic::kInteger, classifier_.images, model_,
+                         fetch_apart(all_, multiplying, variables_, classifier_.logits, feeds));
   }
 
   void compare_with_reference(const Tensor& images, const std::vector<Tensor>& integers, std::int64_t valid) {
@@ -126,15 +219,15 @@ class Sweep {
     std::memcpy(all.data<std::uint8_t>() + batch.first * example, tensor.raw(), batch.valid * example);
   }
 
-  Session& session_;
+  Session& variables_;
   const Classifier& classifier_;
   const datasets::Dataset& dataset_;
   const integer::Model& model_;
   integer::Engine engine_;
-  LayerComparer comparer_;
-  RunRequest request_;
-  /// The tensors of the model that `request_` fetches, by their numbers.
-  std::vector<std::size_t> fetched_;
+  ModelFetch all_;
+  GraphSide simulated_;
+  /// Not there if no layer multiplies integers.
+  std::optional<GraphSide> on_integers_;
   Verification result_;
 };
 

@@ -46,12 +46,12 @@ struct Agreement {
   double share() const { return count == 0 ? 1 : static_cast<double>(equal) / static_cast<double>(count); }
 };
 
-/// One operation of the integer model against the simulated graph.
+/// One operation of the integer model against the evaluation graph.
 struct LayerComparison {
   std::string operation;
   std::string type;
   std::string tensor;
-  /// Given the simulated graph's integers as inputs: what this operation does differently.
+  /// Given the evaluation graph's integers as inputs: what this operation does differently.
   Agreement alone;
   /// From the picture on: what has gathered up to here.
   Agreement end_to_end;
@@ -64,9 +64,9 @@ class LayerComparer {
   ~LayerComparer();
 
   /// `simulated` and `integers` hold every tensor of the model, in its order, each [n, ...] uint8: what the evaluation
-  /// graph has, as integers, and what the engine made of the same pictures. The first `valid` examples count. A
-  /// simulated one that the graph does not have (conversion made it, docs/integer-arithmetic.md#coarse-units) is
-  /// undefined; what its operation makes of simulated inputs takes its place.
+  /// graph has, as integers, and what the engine made of the same pictures. The first `valid` examples count. One of
+  /// the former that the graph does not have (conversion made it, docs/integer-arithmetic.md#coarse-units) is
+  /// undefined; what its operation makes of the graph's inputs takes its place.
   void add(std::vector<Tensor> simulated, const std::vector<Tensor>& integers, std::int64_t valid);
   const std::vector<LayerComparison>& layers() const { return layers_; }
 
@@ -99,10 +99,21 @@ struct Score : Hits {
   double agreement() const { return examples == 0 ? 0 : static_cast<double>(agreeing) / static_cast<double>(examples); }
 };
 
-struct Verification {
-  Score simulated{{}, "simulated"};
-  Score integer{{}, "integer"};
+/// The evaluation graph with Arithmetic::kInteger.
+struct OnIntegers {
+  Score score{{}, "on integers"};
   std::vector<LayerComparison> layers;
+  /// The nodes that multiplied integers.
+  std::set<std::string> multiplying;
+};
+
+struct Verification {
+  /// The evaluation graph with Arithmetic::kSimulated, and its layers.
+  Score simulated{{}, "simulated"};
+  std::vector<LayerComparison> layers;
+  /// None if no layer of the graph multiplies integers on this machine: its numbers are those of the simulation then.
+  std::optional<OnIntegers> on_integers;
+  Score integer{{}, "integer"};
   /// Examples on which the fast engine was compared with the reference loops, bit by bit, and whether it was equal.
   std::int64_t reference_examples = 0;
   bool reference_equal = true;
@@ -112,8 +123,8 @@ struct Verification {
   Tensor output;
 };
 
-/// Runs the evaluation graph and the integer model side by side over a whole data set. `report(done, total)`, if there
-/// is one, is called after every batch.
+/// Runs the evaluation graph, in both arithmetics with the variables of `session`, and the integer model side by side
+/// over a whole data set. `report(done, total)`, if there is one, is called after every batch.
 Verification verify(Session& session, const Classifier& classifier, const integer::Model& model,
                     const datasets::Dataset& dataset,
                     const std::function<void(std::int64_t, std::int64_t)>& report = {});

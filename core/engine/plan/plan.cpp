@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/engine/plan/passes.h"
+#include "core/engine/profile.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/memory/guarded_memory.h"
@@ -112,7 +113,7 @@ class PlanWriter {
     const SelectedNode& selected = nodes_[i];
     Plan::ForwardStep step{.node = selected.node,
                            .op = selected.op,
-                           .type = concat(selected.op->type(), packing_.readers.contains(i) ? " of integers" : ""),
+                           .type = concat(selected.op->type(), packing_.readers.contains(i) ? kOfIntegers : ""),
                            .members = selected.members,
                            .member_inputs = selected.member_inputs,
                            .inputs = selected.inputs,

@@ -85,12 +85,12 @@ TEST(VerifyReport, EachBoundIsComparedWithItsValue) {
        "max_accuracy_difference",
        0.5,
        false,
-       {"accuracies differ by 0.500 points, more than 0.49"}},
+       {"accuracies, simulated and of the integer engine, differ by 0.500 points, more than 0.49"}},
       {[](auto& r) { r.bounds.accuracy_difference = 0, r.verification.integer.correct = 181; },
        "max_accuracy_difference",
        0.5,
        false,
-       {"accuracies differ by 0.500 points, more than 0"}},
+       {"accuracies, simulated and of the integer engine, differ by 0.500 points, more than 0"}},
       {[](auto& r) { r.bounds.agreement = 95; }, "min_agreement", 95, true, {}},
       {[](auto& r) { r.bounds.agreement = 100; },
        "min_agreement",
@@ -116,6 +116,21 @@ TEST(VerifyReport, EachBoundIsComparedWithItsValue) {
   given.bounds.steps.reset();
   given.bounds.runtime_agreement = 99.5;
   EXPECT_TRUE(mentions(given.broken().at(0), {"onnxruntime 2", "99.000%", "99.5%"}));
+}
+
+TEST(VerifyReport, BoundsHoldForBothArithmetics) {
+  VerifyReport given = report();
+  given.verification.on_integers =
+      OnIntegers{.score = score("on integers", 177, 180), .layers = {layer("fc", 3, 3)}, .multiplying = {"fc"}};
+  given.bounds = {.accuracy_difference = 0.5, .agreement = 95, .steps = 2, .runtime_agreement = {}};
+  const std::vector<std::string> expected = {
+      "accuracies, on integers and of the integer engine, differ by 1.000 points, more than 0.5",
+      "on integers and the integer engine choose the same class for 90.000%, less than 95%",
+      "fc, on integers: 3 steps apart, more than 2"};
+  EXPECT_EQ(given.broken(), expected);
+  const nlohmann::ordered_json bounds = given.json()["bounds"];
+  EXPECT_EQ(bounds["max_steps"]["value"], 3);
+  EXPECT_NEAR(bounds["max_accuracy_difference"]["value"], 1, 1e-9);
 }
 
 TEST(VerifyReport, MinRuntimeAgreementNeedsARuntime) {

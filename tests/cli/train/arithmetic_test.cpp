@@ -64,6 +64,27 @@ TEST_F(ArithmeticTest, RunsOfFewBitsMultiplyIntegersAndSayWhere) {
   EXPECT_EQ(summary["test_loss"], again["loss"]);
 }
 
+/// Whatever the run's own is.
+TEST_F(ArithmeticTest, VerifyComparesBothWithTheIntegerEngine) {
+  for (const std::string arithmetic : {"integer", "simulated"}) {
+    expect_success(train_wide(arithmetic, {"--arithmetic", arithmetic}));
+    const Arguments verify = {"verify", "--run", arithmetic, "--threads", "1", "--no-runtimes"};
+    const Json json = Json::parse(expect_success(program(verify + "--json")).out);
+    const Json &layers = json["layers"], &on_integers = json["on_integers"];
+    EXPECT_EQ(on_integers["multiplying"], Json::array({"conv2/Conv2D"}));
+    EXPECT_EQ(on_integers["outputs"]["count"], json["simulated"]["outputs"]["count"]);
+    ASSERT_EQ(on_integers["layers"].size(), layers.size());
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const Json& layer = on_integers["layers"][i];
+      EXPECT_EQ(layer["operation"], layers[i]["operation"]);
+      EXPECT_EQ(layer["end_to_end"]["count"], layers[i]["end_to_end"]["count"]);
+      EXPECT_LE(layer["alone"]["largest_difference"], 1) << layer["operation"];
+      EXPECT_NEAR(layer["alone"]["share"], layers[i]["alone"]["share"].get<double>(), 0.01) << layer["operation"];
+    }
+    expect_text(expect_success(program(verify)).out, {"\non integers ", " *\n", "* multiplies integers"});
+  }
+}
+
 TEST_F(ArithmeticTest, AStoppedRunGoesOnToTheSameBits) {
   expect_success(train_wide("whole"));
   expect_success(train_wide("run", "--stop-at 5"));
