@@ -48,9 +48,9 @@ void print_table(const BenchComparison& comparison, bool in_turns) {
                      microseconds(one.a), microseconds(one.b), formatted("%.3f", one.speed), chance_text(one),
                      word_for(one.verdict)});
   std::printf("%s\n", aligned(lines, 2).c_str());
-  std::printf("%zu cases: B faster in %ld, slower in %ld, as memcpy in %ld, within noise in %ld, undecided in %ld.\n",
-              comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),
-              count(Verdict::kNoise),
+  std::printf("%s: B faster in %ld, slower in %ld, as memcpy in %ld, within noise in %ld, undecided in %ld.\n",
+              counted(comparison.cases.size(), "case").c_str(), count(Verdict::kFaster), count(Verdict::kSlower),
+              count(Verdict::kAsMemcpy), count(Verdict::kNoise),
               count(Verdict::kNotQuiet) + count(Verdict::kTooFewRounds) + count(Verdict::kOpen));
   if (in_turns)
     std::printf(

@@ -84,7 +84,7 @@ TEST_F(BenchCompareTest, FilesAreCompared) {
   place_.write("b.json", quiet_file("new", 0.5e-3).dump());
   const Outcome outcome = expect_success(compare("a.json b.json"));
   expect_text(outcome.out, {"forward, per tensor, 8 bits, 10 elements, 1 thread", "old -> new", "2.000", "B faster",
-                            "1 cases: B faster in 1", "A  a.json: 0.1 (1234abc-dirty), 2026-01-01",
+                            "1 case: B faster in 1", "A  a.json: 0.1 (1234abc-dirty), 2026-01-01",
                             "B  b.json: 0.1, 2026", "Flags of the compiler differ:\nA  -O3\nB  unknown\n"});
 }
 
