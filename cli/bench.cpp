@@ -12,6 +12,7 @@
 #include "bench/results/result_file.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/commands.h"
+#include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
 #include "core/files/files.h"
 #include "core/text/classic.h"
@@ -214,6 +215,11 @@ void BenchRun::note_disturbance(const bench::Disturbance& disturbance, const std
 
 std::string ratio_text(double median, double low, double high, bool is_wide) {
   return formatted("%5.2fx %6.2f-%.2f%s", median, low, high, is_wide ? " ~" : "");
+}
+
+bool is_terminal_narrow() {
+  constexpr std::size_t kAllColumns = 120;
+  return terminal_columns(stdout).value_or(kAllColumns) < kAllColumns;
 }
 
 void add_bench(CommandLine& program) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "bench/kernel_bench.h"
 #include "bench/kernel_check.h"
@@ -136,24 +137,35 @@ struct Columns {
   bool counts = false;
   /// Whether the roof is one.
   bool is_roof_quiet = true;
+  /// Where a terminal would break a line of all columns, there are the first ones and a ratio.
+  bool is_narrow = is_terminal_narrow();
 
   std::string head() const {
-    const std::string text =
-        formatted("\n%-16s %-11s %4s %7s %10s %8s %12s %10s   %-24s %7s", "kernel", "layout", "bits", "threads",
-                  "elements", "GB/s", "elements/ns", "ns/element", "of memcpy   quartiles", "of roof");
-    return concat(text, counts ? "  instr/el  misses/el" : "",
+    const std::string first =
+        formatted("\n%-16s %-11s %4s %7s %10s", "kernel", "layout", "bits", "threads", "elements");
+    if (is_narrow) return concat(first, others ? " of miniqat  by\n" : "     GB/s  of memcpy\n");
+    const std::string more = formatted(" %8s %12s %10s   %-24s %7s", "GB/s", "elements/ns", "ns/element",
+                                       "of memcpy   quartiles", "of roof");
+    return concat(first, more, counts ? "  instr/el  misses/el" : "",
                   others ? "  of miniqat quartiles     95% of median by" : "", "\n");
   }
   std::string line(const KernelTime& row) const {
     const std::string bits = row.what.has_grid() ? concat(row.what.bits) : "";
     const Spread& ratio = row.of_memcpy;
+    const double gigabytes = row.bytes() / row.seconds() / 1e9;
     std::string line =
-        formatted("%-16s %-11s %4s %7d %10ld %8.2f %12.3f %10.4f %s %-24s %7s",
-                  std::string(traits_of(row.what.operation).name).c_str(), row.what.layout().c_str(), bits.c_str(),
-                  row.threads, static_cast<long>(row.what.elements), row.bytes() / row.seconds() / 1e9,
-                  row.elements_per_nanosecond(), row.nanoseconds_an_element(), is_steady(row.rounds) ? " " : "~",
-                  ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str(),
-                  formatted(is_roof_quiet ? "%.2f" : "~%.2f", row.of_roof).c_str());
+        formatted("%-16s %-11s %4s %7d %10ld", std::string(traits_of(row.what.operation).name).c_str(),
+                  row.what.layout().c_str(), bits.c_str(), row.threads, static_cast<long>(row.what.elements));
+    if (is_narrow) {
+      const std::optional<Spread> one = others ? row.of_ours : ratio;
+      const std::string cell = one ? formatted("%10.2fx%s", one->median, one->is_wide() ? "~" : "") : "";
+      return line + (others ? formatted("%-12s %s\n", cell.c_str(), row.by.c_str())
+                            : formatted(" %8.2f%s\n", gigabytes, cell.c_str()));
+    }
+    line += formatted(" %8.2f %12.3f %10.4f %s %-24s %7s", gigabytes, row.elements_per_nanosecond(),
+                      row.nanoseconds_an_element(), is_steady(row.rounds) ? " " : "~",
+                      ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str(),
+                      formatted(is_roof_quiet ? "%.2f" : "~%.2f", row.of_roof).c_str());
     if (counts && row.counts) line += formatted("%10.2f%11.4f", row.counts->instructions, row.counts->cache_misses);
     if (!others) return line + "\n";
     const std::string ours =
@@ -245,11 +257,16 @@ void measure_kernels(const BenchRun& run, const KernelChoice& chosen, Json& resu
     set_thread_count(threads);
     measure_sizes(run, plan, columns, result, rows);
   }
-  run.print(
-      "\nquartiles: the middle half of the rounds gave these ratios; ~ where they differ by more than a tenth, or where\n"
-      "the speed or the roof may not repeat. of roof: the time by memcpy's speed, or by the peak of arithmetic if that is\n"
-      "longer, over the measured time, for the threads that share the tensor (up to 32,768 elements, one). In place no line\n"
-      "is fetched twice: more than 1 is possible there.\n");
+  if (columns.is_narrow)
+    run.print(
+        "\n~: the middle half of the rounds gave ratios that differ by more than a tenth.\n"
+        "A terminal of 120 columns has room for all columns.\n");
+  else
+    run.print(
+        "\nquartiles: the middle half of the rounds gave these ratios; ~ where they differ by more than a tenth, or where\n"
+        "the speed or the roof may not repeat. of roof: the time by memcpy's speed, or by the peak of arithmetic if that is\n"
+        "longer, over the measured time, for the threads that share the tensor (up to 32,768 elements, one). In place no line\n"
+        "is fetched twice: more than 1 is possible there.\n");
   run.print(words_on_others(rows));
   if (arguments.plot.empty()) return;
   const Machine machine = this_machine();

@@ -77,4 +77,7 @@ void print_json(const nlohmann::ordered_json& json);
 /// "1.03x  1.01-1.06", median and quartiles, with a ~ behind where these are far apart.
 std::string ratio_text(double median, double low, double high, bool is_wide);
 
+/// Whether stdout is a terminal that would break a line of all columns of the tables: then they have fewer.
+bool is_terminal_narrow();
+
 }  // namespace miniqat::cli

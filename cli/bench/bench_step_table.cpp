@@ -48,11 +48,15 @@ void measure_model(const BenchRun& run, const std::string& model, double seconds
     std::fprintf(stderr, "miniqat bench: batches of %ld would take too long; %s is measured with %ld\n",
                  static_cast<long>(batch_size), model.c_str(), static_cast<long>(batch));
   for (const bench::StepTime& row : times.rows) {
-    run.print(formatted(
-        "%-14s %-26s %6ld %7d %10.3f %10.0f %10.1f   %s\n", row.model.c_str(), row.what.c_str(),
-        static_cast<long>(row.batch), row.threads, 1e3 * bench::spread_of(row.rounds).median, row.images_per_second(),
-        static_cast<double>(row.arena) / 1e6,
-        ratio_text(row.over_float.median, row.over_float.low, row.over_float.high, row.over_float.is_wide()).c_str()));
+    const bench::Spread& ratio = row.over_float;
+    const std::string first = formatted("%-14s %-26s %6ld %7d", row.model.c_str(), row.what.c_str(),
+                                        static_cast<long>(row.batch), row.threads);
+    run.print(first +
+              (is_terminal_narrow()
+                   ? formatted(" %10.0f  %6.2fx%s\n", row.images_per_second(), ratio.median, ratio.is_wide() ? "~" : "")
+                   : formatted(" %10.3f %10.0f %10.1f   %s\n", 1e3 * bench::spread_of(row.rounds).median,
+                               row.images_per_second(), static_cast<double>(row.arena) / 1e6,
+                               ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str())));
     result["steps"].push_back(bench::step_json(row, times.disturbance));
   }
   run.note_disturbance(times.disturbance, "training steps of " + model, {{"model", model}, {"batch", batch}}, result);
@@ -60,15 +64,20 @@ void measure_model(const BenchRun& run, const std::string& model, double seconds
 }
 
 void measure_steps(const BenchRun& run, Json& result) {
-  run.print(formatted("\n%-14s %-26s %6s %7s %10s %10s %10s  %s\n", "training step", "", "batch", "threads", "ms",
-                      "images/s", "arena MB", "x float   quartiles"));
+  const bool is_narrow = is_terminal_narrow();
+  run.print(formatted("\n%-14s %-26s %6s %7s", "training step", "", "batch", "threads") +
+            (is_narrow ? "   images/s  x float\n"
+                       : formatted(" %10s %10s %10s  %s\n", "ms", "images/s", "arena MB", "x float   quartiles")));
   const std::vector<std::string> models = models_of(run.arguments);
   const double seconds = (run.arguments.quick ? kQuickSteps : kThoroughSteps) / static_cast<double>(models.size());
   for (const int threads : run.threads) {
     set_thread_count(threads);
     for (const std::string& model : models) measure_model(run, model, seconds, result);
   }
-  run.print("\nquartiles: the middle half of the turns gave these ratios; ~ where they differ by more than a tenth\n");
+  run.print(
+      is_narrow
+          ? "\n~: the middle half of the turns gave ratios that differ by more than a tenth\n"
+          : "\nquartiles: the middle half of the turns gave these ratios; ~ where they differ by more than a tenth\n");
 }
 
 constexpr double kThoroughModel = 60, kQuickModel = 6;

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <functional>
 #include <stdexcept>
+#include <tuple>
 
 #include "core/text/utf8.h"
 #include "tests/cli/tiny_task.h"
@@ -178,6 +179,23 @@ TEST_F(TerminalTest, HelpIsAsWideAsTheTerminal) {
       EXPECT_GT(widest_drawing(drawn), static_cast<std::size_t>(columns) * 4 / 5) << drawn;
     }
   }
+}
+
+TEST_F(TerminalTest, TablesOfBenchHaveTheColumnsThatFit) {
+  const Arguments kernels = "bench --quick --elements 1000 --threads 1 --kernel forward";
+  const Arguments two = "bench --quick --elements 1000 --threads 1 --kernel forward,plain_loop";
+  const Arguments steps = "bench --quick --steps-only --models lenet5 --batch-size 2 --threads 1";
+  for (const auto& [line, head, row] : {std::tuple(kernels, "\nkernel ", "\nforward "),
+                                        {two, "\nkernel ", "plain_loop\r\n"},
+                                        {steps, "\ntraining step ", "\nlenet5 "}})
+    for (const int columns : {80, 120}) {
+      const std::string drawn = ProgramOnTerminal(line, place_.path(), columns).wait();
+      const std::size_t table = drawn.find(head), last = drawn.rfind(row);
+      ASSERT_TRUE(table < last && last < drawn.size()) << drawn;
+      const std::string rows = drawn.substr(table, drawn.find('\n', last + 1) - table);
+      EXPECT_EQ(rows.find("quartiles") == std::string::npos, columns == 80) << rows;
+      EXPECT_LE(widest_drawing(rows), columns == 80 ? 80u : 1000u) << rows;
+    }
 }
 
 TEST_F(TerminalTest, TablesOfTheFirstDayFit) {
