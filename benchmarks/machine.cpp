@@ -26,7 +26,7 @@ void add_context() {
   const double load = load_before_us();
   benchmark::AddCustomContext("cpu", cpu_name());
   benchmark::AddCustomContext("cores_available", std::to_string(available_cores()));
-  benchmark::AddCustomContext("instruction_set", std::string(name_of(instruction_set())));
+  benchmark::AddCustomContext("instruction_set", std::string(name_of(isa_level())));
   const char* policy = std::getenv("OMP_WAIT_POLICY");
   benchmark::AddCustomContext("omp_wait_policy", policy == nullptr ? "default" : policy);
   benchmark::AddCustomContext("quiet", load > kQuiet ? "no" : "yes");

@@ -67,7 +67,7 @@ std::shared_ptr<Communicator> opened;
 struct Introduction {
   std::uint64_t build = 0;
   std::uint64_t onednn = 0;
-  InstructionSet set = InstructionSet::kBaseline;
+  IsaLevel level = IsaLevel::kBaseline;
   std::uint64_t host = 0;
   int threads = 0;
   /// The cores that it is bound to.
@@ -102,7 +102,7 @@ std::uint64_t hash_of_host() {
 std::vector<Introduction> introduce(Communicator& ranks, int threads) {
   Introduction own{.build = hash_of_program(),
                    .onednn = hash_of_onednn(),
-                   .set = instruction_set(),
+                   .level = isa_level(),
                    .host = hash_of_host(),
                    .threads = threads};
   CPU_ZERO(&own.cores);
@@ -117,10 +117,10 @@ void require_same_program(const std::vector<Introduction>& all) {
     const auto both = concat("ranks 0 and ", rank);
     if (other.build != first.build) fail(both, " run different builds of this program: install the same everywhere");
     if (other.onednn != first.onednn) fail(both, " have different versions of oneDNN: install the same everywhere");
-    if (other.set != first.set)
-      fail(both, " use different instruction sets, ", name_of(first.set), " and ", name_of(other.set),
-           ", and would not compute the same bits: set MINIQAT_MAX_ISA=", name_of(std::min(first.set, other.set)),
-           " for all");
+    if (other.level != first.level)
+      fail(both, " use different instruction sets, ", name_of(first.level), " and ", name_of(other.level),
+           ", and would not compute the same bits: set MINIQAT_MAX_ISA=",
+           name_of(common_level(first.level, other.level)), " for all");
   }
 }
 

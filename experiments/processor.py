@@ -6,15 +6,26 @@ import pathlib
 
 # As in /proc/cpuinfo. PyTorch's kernels of each capability (ATEN_CPU_CAPABILITY) are compiled for these.
 NEEDED = {"avx2": {"avx2", "fma"}, "avx512": {"avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"}}
-# How a level of MINIQAT_MAX_ISA keeps our peers from what lies beyond it. "avx512" is our highest and caps nothing. MKL takes no
-# notice on processors that are not Intel's, where it has AVX2 at most.
-CAPS = {
-    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-             "OPENBLAS_CORETYPE": "Haswell", "TORCHINDUCTOR_CPP_MARCH": "haswell", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"},
-    "baseline": {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
-                 "OPENBLAS_CORETYPE": "Nehalem", "TORCHINDUCTOR_CPP_MARCH": "nehalem",
-                 "XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}}
-BEYOND = {"avx2": ("avx512", "amx", "avx_vnni"), "baseline": ("avx", "fma", "amx")}
+# What the levels of MINIQAT_MAX_ISA (core/kernels/instruction_set.h) need, the least first, and the flags that lie beyond each.
+LEVELS = {"baseline": set(), "avx2": NEEDED["avx2"], "avx2-vnni": NEEDED["avx2"] | {"avx_vnni"}, "avx512": NEEDED["avx512"],
+          "avx512-vnni": NEEDED["avx512"] | {"avx512_vnni"}}
+NEWEST = ("avx512_bf16", "avx512_fp16", "amx")
+BEYOND = {"baseline": ("avx", "fma", "amx"), "avx2": ("avx512", "amx", "avx_vnni"), "avx2-vnni": ("avx512", "amx"),
+          "avx512": (*NEWEST, "avx512_vnni", "avx_vnni"), "avx512-vnni": NEWEST}
+
+
+def peer_cap(aten, onednn, mkl, openblas, march, xla):
+    return {"ATEN_CPU_CAPABILITY": aten, "ONEDNN_MAX_CPU_ISA": onednn, "MKL_ENABLE_INSTRUCTIONS": mkl,
+            "OPENBLAS_CORETYPE": openblas, "TORCHINDUCTOR_CPP_MARCH": march, "XLA_FLAGS": f"--xla_cpu_max_isa={xla}"}
+
+
+# How a level keeps our peers from what lies beyond it; "amx" caps nothing. MKL takes no notice on processors that are not
+# Intel's, where it has AVX2 at most. Code that is compiled for floats gains nothing from VNNI.
+CAPS = {"baseline": peer_cap("default", "SSE41", "SSE4_2", "Nehalem", "nehalem", "SSE4_2"),
+        "avx2": peer_cap("avx2", "AVX2", "AVX2", "Haswell", "haswell", "AVX2"),
+        "avx2-vnni": peer_cap("avx2", "AVX2_VNNI", "AVX2_E1", "Haswell", "haswell", "AVX2"),
+        "avx512": peer_cap("avx512", "AVX512_CORE", "AVX512", "SkylakeX", "skylake-avx512", "AVX512"),
+        "avx512-vnni": peer_cap("avx512", "AVX512_CORE_VNNI", "AVX512_E1", "SkylakeX", "cascadelake", "AVX512_VNNI")}
 TITLES = {"default": "baseline", "avx2": "AVX2", "avx512": "AVX-512"}
 
 
@@ -27,9 +38,12 @@ def flags(cpuinfo=pathlib.Path("/proc/cpuinfo")):
     return next((set(line.partition(":")[2].split()) for line in lines if line.startswith("flags")), set())
 
 
-def caps(environment=os.environ):
-    """What to add to the environment of a peer."""
-    return CAPS.get(environment.get("MINIQAT_MAX_ISA"), {})
+def caps(known, environment=os.environ):
+    """What to add to the environment of a peer: nothing if the cap takes nothing from a processor with these flags."""
+    left = within_cap(known, environment)
+    if left == known:
+        return {}
+    return CAPS[next(level for level in reversed(LEVELS) if LEVELS[level] <= left)]
 
 
 def within_cap(known, environment=os.environ):

@@ -89,7 +89,7 @@ Machine this_machine() {
   Machine machine{.cpu = cpu_name(),
                   .cores = available_cores(),
                   .cpu_quota = miniqat::cpu_quota(),
-                  .instruction_set = std::string(name_of(instruction_set())),
+                  .instruction_set = std::string(name_of(isa_level())),
                   .onednn = concat(onednn->major, ".", onednn->minor, ".", onednn->patch),
                   .threads = thread_count(),
                   .caches = data_caches(),

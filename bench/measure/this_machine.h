@@ -26,7 +26,7 @@ struct Machine {
   int cores = 0;
   /// The cores that the cgroups allow (core/threads/cpu_quota.h).
   std::optional<double> cpu_quota;
-  /// The instruction set of our own loops, MINIQAT_MAX_ISA considered.
+  /// The name of isa_level().
   std::string instruction_set;
   std::string onednn;
   int threads = 0;

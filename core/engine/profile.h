@@ -30,9 +30,6 @@ enum class ProfilePhase { kForward, kBackward, kOptimizer, kLoaderWait, kOther }
 inline constexpr std::size_t kProfilePhases = 5;
 std::string_view name_of(ProfilePhase phase);
 
-/// Behind the type of a node that multiplies the integers of its inputs (Arithmetic::kInteger).
-inline constexpr std::string_view kOfIntegers = " of integers";
-
 /// Times of the parts of training steps, as a Session and whoever feeds it report them. What is added up leaves out the
 /// first steps, in which plans and kernels are compiled; of the last few steps every single event is kept. Parts must
 /// not overlap. For one thread.

@@ -188,13 +188,11 @@ void convolve(const Convolution& convolution, const float* input, const float* f
 
 int exact_byte() {
 #if defined(__x86_64__)
-  static const bool has_vnni = [] {
+  static const int largest = [] {
     engine();
-    // Each set's bits are among those of the sets that contain it.
-    constexpr auto kVnni = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
-    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kVnni) == kVnni;
+    return exact_byte_of(dnnl::get_effective_cpu_isa());
   }();
-  return has_vnni ? 128 : 64;
+  return largest;
 #else
   return 0;
 #endif

@@ -14,13 +14,6 @@ namespace {
 
 using dnnl::memory;
 
-/// oneDNN keeps to the instruction sets that our own loops keep to. oneDNN takes the setting before its first kernel
-/// only.
-void cap_instruction_set() {
-  if (instruction_set() == InstructionSet::kBaseline) dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
-  if (instruction_set() == InstructionSet::kAvx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
-}
-
 dnnl::stream& stream() {
   thread_local dnnl::stream instance(engine());
   return instance;
@@ -55,9 +48,33 @@ void execute(const dnnl::reorder& reorder, const memory& from, const memory& to)
 
 }  // namespace
 
+std::optional<dnnl::cpu_isa> cap_of(IsaLevel level, std::optional<IsaLevel> asked) {
+  switch (level) {
+    case IsaLevel::kBaseline:
+      return dnnl::cpu_isa::sse41;
+    case IsaLevel::kAvx2:
+      return dnnl::cpu_isa::avx2;
+    case IsaLevel::kAvx2Vnni:
+      return dnnl::cpu_isa::avx2_vnni;
+    default:
+      break;
+  }
+  if (!asked || *asked == IsaLevel::kAmx) return {};
+  return level == IsaLevel::kAvx512 ? dnnl::cpu_isa::avx512_core : dnnl::cpu_isa::avx512_core_vnni;
+}
+
+int exact_byte_of(dnnl::cpu_isa isa) {
+  const auto has = [isa](dnnl::cpu_isa other) {
+    const auto bits = static_cast<unsigned>(other);
+    return (static_cast<unsigned>(isa) & bits) == bits;
+  };
+  return has(dnnl::cpu_isa::avx512_core_vnni) || has(dnnl::cpu_isa::avx2_vnni) ? 128 : 64;
+}
+
 const dnnl::engine& engine() {
   static const dnnl::engine instance = [] {
-    cap_instruction_set();
+    // oneDNN takes the setting before its first kernel only.
+    if (const auto cap = cap_of(isa_level(), isa_cap())) dnnl::set_max_cpu_isa(*cap);
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return instance;

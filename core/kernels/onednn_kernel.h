@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
 #include "core/team/team.h"
 #include "core/text/error.h"
@@ -22,6 +23,13 @@
 namespace miniqat::onednn {
 
 const dnnl::engine& engine();
+
+/// What keeps oneDNN to the instructions that our own loops keep to. Nothing at the best levels, unless the user asked
+/// for a cap: what a CPU has besides, bfloat16 for instance, is no level of its own.
+std::optional<dnnl::cpu_isa> cap_of(IsaLevel level, std::optional<IsaLevel> asked);
+/// exact_byte() of x86-64 CPUs on which oneDNN uses these instructions. Each set's bits are among those of the sets
+/// that contain it.
+int exact_byte_of(dnnl::cpu_isa isa);
 
 /// A tensor that a kernel reads or writes, in the layout in which the caller has it.
 struct Operand {

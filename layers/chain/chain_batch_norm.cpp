@@ -41,7 +41,7 @@ class NormVectors {
   const std::int64_t channels_;
 };
 
-/// Of x, whose z has this 1 / sigma.
+/// The map of x to y, with what normalises it.
 ChainMap map_of(const NormVectors& v, const VectorMap<float>& shift, const VectorMap<float>& inverse_sigma) {
   return {.shift = v.row(shift),
           .scale = v.row(v.gamma() * (v.factor() * inverse_sigma)),

@@ -91,7 +91,7 @@ TEST_F(EnvironmentTest, RegressionFewerThreadsThanPromisedHungForEver) {
 TEST_F(EnvironmentTest, EveryInstructionSetTrains) {
   expect_success(train("plain", "--threads 1"));
   const double loss = Json::parse(bytes_of(path("plain/summary.json")))["train_loss"];
-  for (const char* set : {"baseline", "avx2", "avx512", ""}) {
+  for (const char* set : {"baseline", "avx2", "avx2-vnni", "avx512", "avx512-vnni", "amx", ""}) {
     const EnvironmentVariable variable("MINIQAT_MAX_ISA", set);
     const std::string run = std::string("run-") + set;
     expect_success(train(run, "--threads 1"));
@@ -100,8 +100,8 @@ TEST_F(EnvironmentTest, EveryInstructionSetTrains) {
 }
 
 TEST_F(EnvironmentTest, UnknownModesAreRefusedByEveryCommandBeforeItBegins) {
-  const std::vector<std::pair<const char*, const char*>> modes = {{"MINIQAT_MAX_ISA", "baseline, avx2 or avx512"},
-                                                                  {"MINIQAT_GUARD", "after or before"}};
+  const std::vector<std::pair<const char*, const char*>> modes = {
+      {"MINIQAT_MAX_ISA", "avx2-vnni, avx512, avx512-vnni or amx"}, {"MINIQAT_GUARD", "after or before"}};
   for (const auto& [name, known] : modes) {
     const EnvironmentVariable variable(name, "AVX2");
     const std::vector<std::string> parts = {name, known, "\"AVX2\""};

@@ -52,16 +52,29 @@ class ProcessorTest(unittest.TestCase):
     def test_peers_are_capped_as_we_are(self):
         known = set((AVX512 + " avx512_bf16 amx_bf16 avx_vnni").split())
         self.assertTrue(processor.has_bfloat16(known))
-        self.assertEqual((processor.caps({}), processor.within_cap(known, {})), ({}, known))
+        for environment in ({}, {"MINIQAT_MAX_ISA": "amx"}):
+            self.assertEqual((processor.caps(known, environment), processor.within_cap(known, environment)), ({}, known))
         avx2, baseline = {"MINIQAT_MAX_ISA": "avx2"}, {"MINIQAT_MAX_ISA": "baseline"}
         self.assertEqual(processor.within_cap(known, avx2), set(AVX2.split()))
-        self.assertEqual(processor.caps(avx2)["ONEDNN_MAX_CPU_ISA"], "AVX2")
+        self.assertEqual(processor.caps(known, avx2)["ONEDNN_MAX_CPU_ISA"], "AVX2")
         self.assertFalse(processor.has_bfloat16(processor.within_cap(known, avx2)))
         self.assertEqual(processor.within_cap(known, baseline), {"sse2", "ssse3", "sse4_1", "f16c", "bmi2"})
         for environment in (avx2, baseline):
             variants = processor.torch_variants(processor.within_cap(known, environment))
             self.assertEqual([choice["ATEN_CPU_CAPABILITY"] for _, choice in variants],
-                             [processor.caps(environment)["ATEN_CPU_CAPABILITY"]])
+                             [processor.caps(known, environment)["ATEN_CPU_CAPABILITY"]])
+
+    def test_a_cap_gives_a_processor_nothing(self):
+        """Level of the cap, flags of the processor, instructions of oneDNN and of PyTorch; None: nothing is capped."""
+        first, newest = AVX512.removesuffix(" avx512_vnni"), AVX512 + " avx_vnni avx512_bf16 amx_int8 amx_bf16"
+        for level, flags, onednn, aten in (
+                ("avx512", AVX2, None, None), ("avx512", first, None, None), ("avx512", AVX512, "AVX512_CORE", "avx512"),
+                ("avx512", newest, "AVX512_CORE", "avx512"), ("avx512", AVX2 + " avx_vnni", "AVX2", "avx2"),
+                ("avx2-vnni", AVX512, "AVX2", "avx2"), ("avx2-vnni", newest, "AVX2_VNNI", "avx2"),
+                ("avx512-vnni", AVX512, None, None), ("avx512-vnni", newest, "AVX512_CORE_VNNI", "avx512"),
+                ("avx512-vnni", AVX2 + " avx_vnni", None, None)):
+            caps = processor.caps(set(flags.split()), {"MINIQAT_MAX_ISA": level})
+            self.assertEqual((caps.get("ONEDNN_MAX_CPU_ISA"), caps.get("ATEN_CPU_CAPABILITY")), (onednn, aten), (level, flags))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ int run_stage(const Arguments& arguments, const std::string& stage) {
     if (wrong >= arguments.keep_going) break;
   }
   alarm(0);
-  std::printf("%-12s %-8s seed %llu: %lld cases in %.1f s, %d wrong", stage.c_str(), name_of(instruction_set()).data(),
+  std::printf("%-12s %-8s seed %llu: %lld cases in %.1f s, %d wrong", stage.c_str(), name_of(isa_level()).data(),
               static_cast<unsigned long long>(arguments.seed), static_cast<long long>(number - arguments.first),
               elapsed(), wrong);
   const double vague =
@@ -66,7 +66,7 @@ int run_stage(const Arguments& arguments, const std::string& stage) {
   std::fflush(stdout);
   if (arguments.most_vague >= 0 && vague > arguments.most_vague) {
     std::fprintf(stderr, "stage %s, %s: %.3f%% of the numbers are hardly bounded, above the limit of %g%%\n",
-                 stage.c_str(), name_of(instruction_set()).data(), vague, arguments.most_vague);
+                 stage.c_str(), name_of(isa_level()).data(), vague, arguments.most_vague);
     ++wrong;
   }
   // An exit status holds no more.
@@ -159,15 +159,13 @@ int replay_file(const std::string& path) {
   return wrong.empty() ? 0 : 1;
 }
 
+/// Those that differ on this machine.
 std::vector<std::string> instruction_sets() {
-  switch (instruction_set()) {
-    case InstructionSet::kAvx512:
-      return {"baseline", "avx2", "avx512"};
-    case InstructionSet::kAvx2:
-      return {"baseline", "avx2"};
-    default:
-      return {"baseline"};
-  }
+  std::vector<std::string> sets;
+  for (IsaLevel level = IsaLevel::kBaseline; level <= isa_level();
+       level = static_cast<IsaLevel>(static_cast<int>(level) + 1))
+    if (level_of_this_cpu(level) == level) sets.emplace_back(name_of(level));
+  return sets;
 }
 
 int run(Arguments arguments) {

@@ -171,7 +171,7 @@ GraphCase GraphCase::clone() const {
 }
 
 std::string GraphCase::text() const {
-  return concat(graph.size(), " nodes, ", name_of(instruction_set()), ", ", threads, " threads, ",
+  return concat(graph.size(), " nodes, ", name_of(isa_level()), ", ", threads, " threads, ",
                 training ? "training" : "evaluation", ", quantization step ", quantization_step, ", ", runs, " runs",
                 fetches_all ? ", everything fetched" : "");
 }
@@ -236,7 +236,7 @@ std::string save(const GraphCase& test, const std::filesystem::path& directory, 
                     {"runs", std::to_string(test.runs)},
                     {"quantization_step", std::to_string(test.quantization_step)},
                     {"fetches_all", test.fetches_all ? "1" : "0"},
-                    {"instruction_set", std::string(name_of(instruction_set()))}};
+                    {"instruction_set", std::string(name_of(isa_level()))}};
   const std::string stem = (directory / name).string();
   const auto nodes = graph.nodes();
   const bool counts_steps = std::ranges::any_of(nodes, [&](const Node* node) {
@@ -245,7 +245,7 @@ std::string save(const GraphCase& test, const std::filesystem::path& directory, 
   write_graph(stem + ".json", graph);
   write_safetensors(stem + ".feeds.safetensors", feeds);
   write_safetensors(stem + ".variables.safetensors", variables);
-  return concat("MINIQAT_MAX_ISA=", name_of(instruction_set()), " miniqat run --graph ", stem, ".json --feeds ", stem,
+  return concat("MINIQAT_MAX_ISA=", name_of(isa_level()), " miniqat run --graph ", stem, ".json --feeds ", stem,
                 ".feeds.safetensors --checkpoint ", stem, ".variables.safetensors --seed ", test.seed,
                 test.training ? " --train" : "", counts_steps ? concat(" --step ", test.quantization_step) : "",
                 graph.find(kLoss) != nullptr ? " --gradients-of loss" : "", " --threads ", test.threads,

@@ -22,12 +22,12 @@ std::uint64_t seed_of(const Arguments& arguments, const std::string& stage, std:
 }
 
 std::string file_name(const Arguments& arguments, const std::string& stage, std::int64_t number,
-                      std::string_view isa = name_of(instruction_set())) {
+                      std::string_view isa = name_of(isa_level())) {
   return concat(stage, "-", arguments.seed, "-", number, "-", isa);
 }
 
 void say(const Arguments& arguments, const std::string& stage, std::int64_t number, const std::string& wrong,
-         std::string_view isa = name_of(instruction_set())) {
+         std::string_view isa = name_of(isa_level())) {
   std::fprintf(stderr, "%s: %s\n",
                concat("seed ", arguments.seed, ", stage ", stage, ", case ", number, ", ", isa).c_str(), wrong.c_str());
 }

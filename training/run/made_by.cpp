@@ -95,7 +95,7 @@ nlohmann::ordered_json machine_to_json() {
           {"commit", program_commit()},
           {"cpu", cpu_name()},
           {"cores", available_cores()},
-          {"instruction_set", std::string(name_of(instruction_set()))},
+          {"instruction_set", std::string(name_of(isa_level()))},
           {"onednn", concat(onednn->major, ".", onednn->minor, ".", onednn->patch)},
           {"compiler", kCompiler}};
 }

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/engine/plan/passes.h"
-#include "core/engine/profile.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/memory/guarded_memory.h"

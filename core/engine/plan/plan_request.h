@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/graph/graph.h"
 #include "core/graph/op_queries.h"
 
 namespace miniqat {
+
+/// In a profile, behind the type of a node that multiplies the integers of its inputs (Arithmetic::kInteger).
+inline constexpr std::string_view kOfIntegers = " of integers";
 
 /// What a plan is compiled for.
 struct PlanRequest {
