@@ -8,7 +8,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -47,13 +46,12 @@ datasets::Dataset noise(const Pictures& pictures) {
   return dataset;
 }
 
-/// What is wrong with a batch, or "": pixels must be bytes as the data set means them, and not all the same.
+/// What is wrong with a batch, or "": its bytes must mean what the data set's do, and not all be the same.
 std::string fault_of(const datasets::Batch& batch) {
-  const auto pixels = batch.images.values<float>();
-  for (const float pixel : pixels)
-    if (const float byte = pixel * 64 + 128; byte != std::floor(byte) || byte < 0 || byte > 255)
-      return concat("a pixel is ", pixel);
-  return std::ranges::minmax(pixels).min < std::ranges::minmax(pixels).max ? "" : "all pixels are the same";
+  const auto [scale, zero_point] = batch.images.grid.value_or(CodeGrid());
+  if (scale != 1.0f / 64 || zero_point != 128) return concat("scale ", scale, ", zero point ", zero_point);
+  const auto [least, most] = std::ranges::minmax(batch.images.values<std::uint8_t>());
+  return least < most ? "" : "all pixels are the same";
 }
 
 /// Seconds of a batch when many are taken in a row: those that lie ready are not counted.

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/tensors/coded.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
@@ -24,6 +25,11 @@ void Dataset::check() const {
   if (!labels.defined() || labels.dtype() != DType::kInt32 || labels.shape().rank() != 1)
     fail("data set ", name, ": labels must be int32 [n]");
   if (labels.elements() != size()) fail("data set ", name, ": ", size(), " images, but ", labels.elements(), " labels");
+  try {
+    require_byte_grid({scale, static_cast<float>(zero_point)});
+  } catch (const Error& error) {
+    fail("data set ", name, ": ", error.what());
+  }
 }
 
 Dataset first_examples(const Dataset& dataset, std::int64_t n) {

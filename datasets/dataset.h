@@ -58,8 +58,8 @@ struct Dataset {
   std::string class_name(std::int64_t number) const;
   /// The file of an example in 0 .. size() - 1; "" where examples are no files.
   std::string file_of(std::int64_t example) const;
-  /// Throws Error unless the tensors have the ranks, types and equal counts given above and there is an example.
-  /// Labels are not read.
+  /// Throws Error unless the tensors have the ranks, types and equal counts given above and there is an example, the
+  /// scale is positive and finite, and the zero point is a byte. Labels are not read.
   void check() const;
 };
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
-#include <utility>
 
 #include "core/tensors/random.h"
 #include "core/text/error.h"
@@ -13,29 +11,25 @@ namespace miniqat::datasets {
 
 namespace {
 
-Tensor image_buffer(const Dataset& dataset, std::int64_t batch_size) {
+CodedTensor image_buffer(const Dataset& dataset, std::int64_t batch_size) {
   const Shape& shape = dataset.images.shape();
-  return Tensor(Shape{batch_size, shape[1], shape[2], shape[3]});
+  return {Tensor(Shape{batch_size, shape[1], shape[2], shape[3]}, DType::kUInt8),
+          {dataset.scale, static_cast<float>(dataset.zero_point)}};
 }
 
 void require_batch_size(std::int64_t batch_size) {
   if (batch_size < 1) fail("batch size must be at least 1, not ", batch_size);
 }
 
-std::span<const std::uint8_t> picture_of(const Dataset& dataset, std::int64_t example) {
-  const std::int64_t size = dataset.images.elements() / dataset.size();
-  return dataset.images.values<std::uint8_t>().subspan(example * size, size);
+/// The bytes of a picture, of a data set or a batch.
+template <class Pictures>
+auto picture_of(Pictures& images, std::int64_t number) {
+  const std::int64_t size = images.elements() / images.shape()[0];
+  return images.template values<std::uint8_t>().subspan(number * size, size);
 }
 
-/// The k-th example of a batch gets these bytes as pixels and the label of the data set's given example.
-void put_example(const Dataset& dataset, std::span<const std::uint8_t> bytes, std::int64_t example, std::int64_t k,
-                 Tensor& images, Tensor& labels) {
-  const std::int64_t size = std::ssize(bytes);
-  float* pixels = images.data<float>() + k * size;
-  const int zero_point = dataset.zero_point;
-  const float scale = dataset.scale;
-  for (std::int64_t i = 0; i < size; ++i) pixels[i] = static_cast<float>(bytes[i] - zero_point) * scale;
-
+/// The k-th example of a batch gets the label of the data set's given example.
+void put_label(const Dataset& dataset, std::int64_t example, std::int64_t k, Tensor& labels) {
   const std::int32_t label = dataset.labels.data<std::int32_t>()[example];
   if (label < 0 || label >= dataset.classes)
     fail("data set ", dataset.name, ": example ", example, " has label ", label, "; there are 0 to ",
@@ -47,8 +41,6 @@ void require_augmentable(const Dataset& dataset, const AugmentOptions& options) 
   const Shape example = dataset.example_shape();
   if (options.pad < 0 || options.pad >= std::min(example[0], example[1]))
     fail("data set ", dataset.name, ": pictures ", example, " cannot be padded by ", options.pad, " pixels");
-  if (options.pad > 0 && !std::in_range<std::uint8_t>(dataset.zero_point))
-    fail("data set ", dataset.name, ": padding needs a byte for real 0, but the zero point is ", dataset.zero_point);
 }
 
 /// From there on no one counts to the end of 64 bits.
@@ -76,8 +68,7 @@ Loader::Loader(const Dataset& dataset, const Options& options)
       options_(options),
       rows_(options.rows == 0 ? options.batch_size - options.first_row : options.rows),
       batches_per_epoch_(dataset.size() / options.batch_size),
-      order_(static_cast<std::size_t>(dataset.size())),
-      augmented_(static_cast<std::size_t>(dataset.example_shape().elements())) {
+      order_(static_cast<std::size_t>(dataset.size())) {
   for (Batch& buffer : buffers_) {
     buffer.images = image_buffer(dataset_, rows_);
     buffer.labels = Tensor(Shape{rows_}, DType::kInt32);
@@ -120,19 +111,16 @@ void Loader::fill(std::int64_t index, Batch& batch) {
   const std::int64_t first = index % batches_per_epoch_ * options_.batch_size;
   for (std::int64_t k = 0; k < rows_; ++k) {
     const std::int64_t row = options_.first_row + k, example = order_[first + row];
-    const std::span<const std::uint8_t> picture = picture_of(dataset_, example);
-    put_example(dataset_, options_.augment.none() ? picture : augmented(picture, index, row), example, k, batch.images,
-                batch.labels);
+    const auto picture = picture_of(dataset_.images, example);
+    const auto pixels = picture_of(batch.images, k);
+    if (options_.augment.none())
+      std::ranges::copy(picture, pixels.begin());
+    else
+      augment(draw_augmentation(options_.augment, options_.seed, index, row), dataset_.example_shape(), picture,
+              static_cast<std::uint8_t>(dataset_.zero_point), pixels);
+    put_label(dataset_, example, k, batch.labels);
   }
   batch.index = index;
-}
-
-/// Valid until the next call.
-std::span<const std::uint8_t> Loader::augmented(std::span<const std::uint8_t> picture, std::int64_t index,
-                                                std::int64_t k) {
-  augment(draw_augmentation(options_.augment, options_.seed, index, k), dataset_.example_shape(), picture,
-          static_cast<std::uint8_t>(dataset_.zero_point), augmented_);
-  return augmented_;
 }
 
 void Loader::order_epoch(std::int64_t epoch) {
@@ -156,7 +144,8 @@ void for_each_batch(const Dataset& dataset, std::int64_t batch_size,
     batch.valid = std::min(batch_size, dataset.size() - batch.first);
     for (std::int64_t k = 0; k < batch_size; ++k) {
       const std::int64_t example = batch.first + std::min(k, batch.valid - 1);
-      put_example(dataset, picture_of(dataset, example), example, k, batch.images, batch.labels);
+      std::ranges::copy(picture_of(dataset.images, example), picture_of(batch.images, k).begin());
+      put_label(dataset, example, k, batch.labels);
     }
     body(batch);
   }

@@ -7,18 +7,19 @@
 #include <functional>
 #include <limits>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <vector>
 
+#include "core/tensors/coded.h"
 #include "datasets/augment.h"
 #include "datasets/dataset.h"
 
 namespace miniqat::datasets {
 
 struct Batch {
-  /// [batch, h, w, c] float32: (byte - zero_point) * scale
-  Tensor images{};
+  /// [batch, h, w, c] uint8, with the data set's scale and zero point: what a session takes in the place of the numbers
+  /// (core/engine/feeds.h)
+  CodedTensor images{};
   /// [batch] int32
   Tensor labels{};
   /// The number of the batch in the run, counted from 0 over all epochs.
@@ -48,7 +49,7 @@ class Loader {
 
   /// Shares the data set's elements. Throws Error for a malformed data set, one smaller than a batch, a batch size
   /// below 1, a negative first batch, and rows outside of the batch. Also for a pad that is negative or reaches a
-  /// picture's height or width, and for any pad if the zero point is not a byte.
+  /// picture's height or width.
   Loader(const Dataset& dataset, const Options& options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -63,17 +64,15 @@ class Loader {
 
   void produce(const std::stop_token& stop);
   void fill(std::int64_t index, Batch& batch);
-  std::span<const std::uint8_t> augmented(std::span<const std::uint8_t> picture, std::int64_t index, std::int64_t k);
   void order_epoch(std::int64_t epoch);
 
   const Dataset dataset_;
   const Options options_;
   const std::int64_t rows_;
   const std::int64_t batches_per_epoch_;
-  /// Read and written by the thread alone: the examples in the order of `ordered_epoch_`, and a picture's room.
+  /// Read and written by the thread alone: the examples in the order of `ordered_epoch_`.
   std::vector<std::int64_t> order_;
   std::int64_t ordered_epoch_ = -1;
-  std::vector<std::uint8_t> augmented_;
 
   std::array<Batch, kBuffers> buffers_;
   std::mutex mutex_;
@@ -91,7 +90,7 @@ class Loader {
 /// the last example, which must not be counted.
 struct EvaluationBatch {
   /// As in Batch.
-  Tensor images{};
+  CodedTensor images{};
   Tensor labels{};
   std::int64_t first = 0;
   std::int64_t valid = 0;

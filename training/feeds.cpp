@@ -57,7 +57,7 @@ Feeds picture_feeds(const Graph& graph, const Feeds& fed, const datasets::Datase
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < n; ++i) indices.push_back(std::max(first, std::min(first + i, pictures.size() - 1)));
   Feeds feeds;
-  const auto feed = [&](const Output& output, const Tensor& value) {
+  const auto feed = [&](const Output& output, const CodedTensor& value) {
     if (std::ranges::find(fed, output, &Feeds::value_type::first) == fed.end())
       feeds.emplace_back(output, value.clone());
   };

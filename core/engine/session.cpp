@@ -89,7 +89,8 @@ void Session::set_shards(const ShardOptions& options) {
   shards_ = std::move(steps);
 }
 
-PlanRequest Session::plan_request(const RunRequest& request) const {
+PlanRequest Session::plan_request(const RunRequest& request, const Feeds& feeds) const {
+  const bool fast = options_.backend == Backend::kFast;
   return {.fetches = request.fetches,
           .gradients_of = request.gradients_of,
           .gradient_targets = request.gradient_targets,
@@ -97,7 +98,8 @@ PlanRequest Session::plan_request(const RunRequest& request) const {
           .quantization_step = quantization_step_ + (request.training && counts_steps() ? 1 : 0),
           .backend = options_.backend,
           .arithmetic = options_.arithmetic,
-          .precision = options_.precision};
+          .precision = options_.precision,
+          .coded = fast ? coded_placeholders(graph_, feeds) : std::vector<Output>()};
 }
 
 Plan& Session::plan_for(const PlanRequest& request) {
@@ -117,22 +119,8 @@ void Session::bind_variables(Plan& plan) {
 
 void Session::bind(Plan& plan, const Feeds& feeds) {
   const ProfileScope timed(profile_, kOther, "feeds and variables", "(bind)");
-  for (const auto& [output, tensor] : feeds) {
-    if (!graph_.owns(output.node)) fail("a fed tensor is not of this graph");
-    if (output.node->as<Placeholder>() == nullptr)
-      fail(describe(*output.node), " cannot be fed: it is not a Placeholder");
-    if (!tensor.defined()) fail(describe(*output.node), " was fed an empty tensor");
-    if (tensor.spec() != output.spec())
-      fail(describe(*output.node), " wants ", name_of(output.spec().dtype), " ", output.shape(), ", was fed ",
-           name_of(tensor.dtype()), " ", tensor.shape());
-  }
-  for (const Plan::Binding& binding : plan.placeholders) {
-    const auto fed = std::ranges::find(feeds, binding.node->output(), &Feeds::value_type::first);
-    if (fed == feeds.end())
-      fail(describe(*binding.node), " must be fed a tensor ", binding.node->output_specs()[0].shape);
-    *binding.tensor = fed->second.dtype() == DType::kFloat32 ? fed->second.to(options_.precision) : fed->second;
-  }
-  for (const Plan::BoundView& view : plan.bound_views) *view.tensor = view.base->reshaped(view.shape);
+  require_feeds(graph_, feeds);
+  bind_feeds(plan, feeds, options_.precision);
 }
 
 Sweep Session::sweep_of(std::int64_t step) const {
@@ -158,7 +146,7 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
   const ProfileStep timed(profile_, step_ + 1);
   refresh();
   if (shards_ && request.training) return run_shards(request, feeds);
-  Plan& plan = plan_for(plan_request(request));
+  Plan& plan = plan_for(plan_request(request, feeds));
   bind(plan, feeds);
   sweep(plan, sweep_of(step_ + (request.training ? 1 : 0)));
   RunResult result;
@@ -174,7 +162,8 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
 RunResult Session::run_shards(const RunRequest& request, const Feeds& feeds) {
   if (!request.gradients_of || request.fetches != std::vector{*request.gradients_of})
     fail("a training run in slices must fetch its loss and nothing else, and ask for gradients of it");
-  ShardedPlan& plan = shards_->plan_for(graph_, plan_request(request), [this](Plan& fresh) { bind_variables(fresh); });
+  ShardedPlan& plan =
+      shards_->plan_for(graph_, plan_request(request, feeds), [this](Plan& fresh) { bind_variables(fresh); });
   const double loss = shards_->compute(plan, graph_, feeds, sweep_of(step_ + 1));
   RunResult result;
   const Tensor& of_slice = *plan.first().fetches.front();
@@ -205,7 +194,7 @@ float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& 
   refresh();
   if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
   if (options_.precision != DType::kFloat32) fail("optimizers train in float32 only");
-  const TrainingPlan& training = training_plan(loss, optimizer);
+  const TrainingPlan& training = training_plan(loss, optimizer, feeds);
   const double value = compute_step(training, feeds);
   if (!std::isfinite(value))
     throw NonFiniteLoss(concat("the loss became ", std::isnan(value) ? "NaN" : "infinite", " in step ", step_ + 1,
@@ -219,7 +208,7 @@ float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& 
 }
 
 /// Looked up in the first step of a phase, then found again without an allocation.
-TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
+TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer, const Feeds& feeds) {
   const std::int64_t passed = delays_.passed(quantization_step_ + (counts_steps() ? 1 : 0));
   const std::span<const std::string_view> slot_names = optimizer.slot_names();
   const Optimizer* multiplicative = optimizer.multiplicative();
@@ -228,17 +217,19 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
   for (TrainingPlan& training : training_plans_)
     if (training.loss == loss && training.delays_passed == passed &&
         std::ranges::equal(training.slot_names, slot_names) &&
-        std::ranges::equal(training.multiplicative_slot_names, multiplicative_slot_names)) {
+        std::ranges::equal(training.multiplicative_slot_names, multiplicative_slot_names) &&
+        are_coded(graph_, feeds, training.coded)) {
       last_plan_ = training.plan;
       return training;
     }
   const PlanRequest request =
-      plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true});
+      plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true}, feeds);
   TrainingPlan training{.loss = loss,
                         .delays_passed = passed,
                         .plan = nullptr,
                         .slot_names = slot_names,
                         .multiplicative_slot_names = multiplicative_slot_names,
+                        .coded = coded_placeholders(graph_, feeds),
                         .updates = {}};
   if (shards_) {
     training.shards = &shards_->plan_for(graph_, request, [this](Plan& fresh) { bind_variables(fresh); });
@@ -309,13 +300,13 @@ Tensor& Session::slot(std::string_view kind, const std::string& variable) {
 std::string Session::first_non_finite(Output loss, const Feeds& feeds, std::int64_t slice) {
   RunRequest request{.fetches = {loss}, .training = true};
   std::set<const Node*> needed;
-  for (const Plan::ForwardStep& step : plan_for(plan_request(request)).forward)
+  for (const Plan::ForwardStep& step : plan_for(plan_request(request, feeds)).forward)
     needed.insert(step.members.begin(), step.members.end());
   for (const Node* node : graph_.topological_order()) {
     const bool source = std::ranges::any_of(node->uses(), [&](const Use& use) { return needed.contains(use.node); });
     if (needed.contains(node) || (node->inputs().empty() && source)) request.fetches.push_back(node->output());
   }
-  Plan& plan = plan_for(plan_request(request));
+  Plan& plan = plan_for(plan_request(request, feeds));
   bind(plan, feeds);
   Sweep how = sweep_of(step_ + 1);
   how.slice = slice;
@@ -331,7 +322,7 @@ std::string Session::first_non_finite_of_slices(Output loss, const Feeds& feeds)
   const std::vector<int> slices = shards_->non_finite_slices();
   for (const int slice : slices)
     if (const int local = slice - range.first; local >= 0 && local < range.count)
-      return concat(first_non_finite(loss, shards_->slice_of(graph_, feeds, local), slice), " of slice ", slice);
+      return concat(first_non_finite(loss, slice_of(feeds, local), slice), " of slice ", slice);
   return slices.empty() ? "the sum over all slices" : concat("slice ", slices.front(), ", in another process");
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine/feeds.h"
 #include "core/engine/optimizer.h"
 #include "core/engine/plan/plan_request.h"
 #include "core/engine/shard_exchange.h"
@@ -24,9 +25,6 @@ struct Plan;
 struct ShardedPlan;
 struct Sweep;
 struct TrainingPlan;
-
-/// Values for placeholders. Each must have the placeholder's shape and dtype exactly.
-using Feeds = std::vector<std::pair<Output, Tensor>>;
 
 struct SessionOptions {
   std::uint64_t seed = 1;
@@ -148,13 +146,13 @@ class Session {
   void refresh();
   void forget_plans();
   Plan& plan_for(const PlanRequest& request);
-  PlanRequest plan_request(const RunRequest& request) const;
+  PlanRequest plan_request(const RunRequest& request, const Feeds& feeds) const;
   void bind(Plan& plan, const Feeds& feeds);
   void bind_variables(Plan& plan);
   Sweep sweep_of(std::int64_t step) const;
   void commit(const Plan& plan);
   RunResult run_shards(const RunRequest& request, const Feeds& feeds);
-  TrainingPlan& training_plan(Output loss, const Optimizer& optimizer);
+  TrainingPlan& training_plan(Output loss, const Optimizer& optimizer, const Feeds& feeds);
   void apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer);
   double compute_step(const TrainingPlan& training, const Feeds& feeds);
   std::string first_non_finite(Output loss, const Feeds& feeds, std::int64_t slice = 0);

@@ -6,7 +6,6 @@
 
 #include "core/engine/sweep.h"
 #include "core/graph/op_interfaces.h"
-#include "core/graph/source_ops.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 
@@ -108,16 +107,6 @@ std::vector<std::vector<std::size_t>> completion(const Plan& plan) {
   return complete;
 }
 
-void bind(Plan& plan, DType precision, const ShardedSteps::Feeds& feeds) {
-  for (const Plan::Binding& binding : plan.placeholders) {
-    const auto fed = std::ranges::find(feeds, binding.node->output(), &ShardedSteps::Feeds::value_type::first);
-    if (fed == feeds.end())
-      fail(describe(*binding.node), " must be fed slices ", binding.node->output_specs()[0].shape);
-    *binding.tensor = fed->second.dtype() == DType::kFloat32 ? fed->second.to(precision) : fed->second;
-  }
-  for (const Plan::BoundView& view : plan.bound_views) *view.tensor = view.base->reshaped(view.shape);
-}
-
 template <class T>
 void scale(T* x, std::int64_t n, T factor) {
 #pragma omp simd
@@ -162,28 +151,11 @@ ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, con
   return plan;
 }
 
-ShardedSteps::Feeds ShardedSteps::slice_of(const Graph& graph, const Feeds& feeds, int local) const {
-  Feeds slice;
-  for (const auto& [output, tensor] : feeds) {
-    if (!graph.owns(output.node)) fail("a fed tensor is not of this graph");
-    if (output.node->as<Placeholder>() == nullptr)
-      fail(describe(*output.node), " cannot be fed: it is not a Placeholder");
-    std::vector<std::int64_t> wanted = output.shape().to_vector();
-    if (wanted.empty()) fail(describe(*output.node), " is a scalar, which has no slices");
-    wanted[0] *= range_.count;
-    if (!tensor.defined() || tensor.spec() != TensorSpec{Shape(wanted), output.spec().dtype})
-      fail(describe(*output.node), " wants ", range_.count, " slices ", name_of(output.spec().dtype), " ",
-           output.shape(), ", was fed ",
-           tensor.defined() ? concat(name_of(tensor.dtype()), " ", tensor.shape()) : "an empty tensor");
-    slice.emplace_back(output, tensor.slice(local * output.shape().elements(), output.shape()));
-  }
-  return slice;
-}
-
 double ShardedSteps::compute(ShardedPlan& plan, const Graph& graph, const Feeds& feeds, const Sweep& how) {
   LeavesTogether together(exchange_);
+  require_feeds(graph, feeds, range_.count);
   std::vector<Feeds> slices;
-  for (int local = 0; local < range_.count; ++local) slices.push_back(slice_of(graph, feeds, local));
+  for (int local = 0; local < range_.count; ++local) slices.push_back(slice_of(feeds, local));
   plan.tree->begin();
   workers_.run([&](int worker) { compute_slices(plan, slices, how, worker); });
   together.reached();
@@ -202,7 +174,7 @@ void ShardedSteps::compute_slices(ShardedPlan& plan, const std::vector<Feeds>& f
   const int first = range_.count * worker / workers_.count(), last = range_.count * (worker + 1) / workers_.count();
   Plan& own = *plan.plans[static_cast<std::size_t>(worker)];
   for (int local = first; local < last; ++local) {
-    bind(own, plan.precision, feeds[static_cast<std::size_t>(local)]);
+    bind_feeds(own, feeds[static_cast<std::size_t>(local)], plan.precision);
     Sweep of_slice = how;
     of_slice.slice = range_.first + local;
     // A profile is for one thread.

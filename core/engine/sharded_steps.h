@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine/feeds.h"
 #include "core/engine/plan/plan.h"
 #include "core/engine/shard_exchange.h"
 #include "core/engine/sweep.h"
@@ -89,7 +90,6 @@ struct ShardedPlan {
 /// losses, gradients and what ops observe.
 class ShardedSteps {
  public:
-  using Feeds = std::vector<std::pair<Output, Tensor>>;
   /// Binds the variables of a new plan.
   using BindVariables = std::function<void(Plan&)>;
 
@@ -103,14 +103,12 @@ class ShardedSteps {
   ShardedPlan& plan_for(const Graph& graph, PlanRequest request, const BindVariables& bind_variables);
   void clear() { plans_.clear(); }
 
-  /// Returns the loss of the whole batch: the mean of the slices' losses. `how` says everything but the slice.
+  /// Returns the loss of the whole batch: the mean of the slices' losses. `how` says everything but the slice. Throws
+  /// Error for feeds that are not this process's slices.
   double compute(ShardedPlan& plan, const Graph& graph, const Feeds& feeds, const Sweep& how);
   /// After compute(): the slices of the whole batch whose losses are not finite, in order. With an exchange all
   /// processes have to call it together.
   std::vector<int> non_finite_slices() const;
-  /// The part of the feeds that belongs to slice `local` of this process. Throws Error for feeds that are not that many
-  /// slices.
-  Feeds slice_of(const Graph& graph, const Feeds& feeds, int local) const;
 
  private:
   void compute_slices(ShardedPlan& plan, const std::vector<Feeds>& feeds, const Sweep& how, int worker);
@@ -150,6 +148,8 @@ struct TrainingPlan {
   /// Optimizer::slot_names of the optimizer that the updates are for, and of its multiplicative().
   std::span<const std::string_view> slot_names;
   std::span<const std::string_view> multiplicative_slot_names;
+  /// PlanRequest::coded.
+  std::vector<Output> coded;
   std::vector<Update> updates;
 };
 

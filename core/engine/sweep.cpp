@@ -10,6 +10,7 @@
 #include "core/kernels/packed.h"
 #include "core/memory/guarded_memory.h"
 #include "core/platform/interruption.h"
+#include "core/tensors/coded.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
@@ -151,6 +152,15 @@ void show_packed(const Plan::ForwardStep& step) {
   unpack(*packed_output_of(*step.op, specs_of(context.inputs), context), *context.packed, output->data<float>());
 }
 
+/// Bytes that were fed become the numbers that steps, or an observer, want to read.
+void unpack_fed(const Plan::Binding& fed, const Sweep& how) {
+  if (fed.codes == nullptr) return;
+  if (how.observer != nullptr && !fed.tensor->defined()) *fed.tensor = Tensor(fed.tensor->spec());
+  if (!fed.tensor->defined()) return;
+  const ProfileScope timed(how.profile, kForward, fed.node->name(), "(unpack)", moved({fed.codes, fed.tensor}));
+  unpack(form_of_bytes(fed.tensor->elements()), *fed.codes, fed.tensor->data<float>());
+}
+
 }  // namespace
 
 void add_to(Tensor& total, const Tensor& part) {
@@ -164,6 +174,7 @@ void sweep(Plan& plan, const Sweep& how) {
     for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
   }
   for (const Plan::Packed& packed : plan.packed) packed.move_to(packed.forward_place);
+  for (const Plan::Binding& fed : plan.placeholders) unpack_fed(fed, how);
   if (how.observer != nullptr) how.observer->begin(plan);
   const bool reference = how.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {

@@ -36,8 +36,10 @@ Dataset numbered(int n) {
 template <class AnyBatch>
 std::vector<int> examples(const AnyBatch& batch) {
   std::vector<int> numbers;
+  const Tensor images = numbers_of(batch.images);
   for (std::int64_t k = 0; k < batch.labels.elements(); ++k) {
-    const float* pixels = batch.images.template data<float>() + 4 * k;
+    EXPECT_EQ(batch.images.template data<std::uint8_t>()[4 * k] % 10, batch.labels.template data<std::int32_t>()[k]);
+    const float* pixels = images.data<float>() + 4 * k;
     const int number = static_cast<int>(pixels[0] / 0.5f) + 3;
     for (int i = 0; i < 4; ++i) EXPECT_EQ(pixels[i], static_cast<float>(number - 3) * 0.5f);
     EXPECT_EQ(batch.labels.template data<std::int32_t>()[k], number % 10);

@@ -159,7 +159,7 @@ void keep_integers(const Node& quantizer, const std::vector<SeenStatistics>& sta
 /// powers of two, both grow by such. One range for all channels cannot do that: the weights of each channel grow by a
 /// factor of their own.
 void follow_weights(const TrainedNetwork& network, const std::vector<SeenStatistics>& statistics,
-                    NamedTensors& estimated, Session& session, const Tensor& images) {
+                    NamedTensors& estimated, Session& session, const CodedTensor& images) {
   const WeightRanges ranges(network.training.graph);
   if (ranges.observed.empty() && ranges.learned.empty()) return;
   RunRequest request{.training = true};

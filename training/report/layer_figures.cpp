@@ -50,14 +50,14 @@ class Pictures {
   }
 
   std::size_t batches() const { return images_.size(); }
-  const Tensor& images(std::size_t batch) const { return images_[batch]; }
+  const CodedTensor& images(std::size_t batch) const { return images_[batch]; }
   /// The numbers of a tensor of the batch that belong to pictures.
   std::int64_t elements(const Tensor& tensor, std::size_t batch) const {
     return tensor.elements() / tensor.shape()[0] * valid_[batch];
   }
 
  private:
-  std::vector<Tensor> images_;
+  std::vector<CodedTensor> images_;
   std::vector<std::int64_t> valid_;
 };
 

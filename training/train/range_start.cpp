@@ -41,8 +41,8 @@ void store(Session& session, const quantize::CalibratedRange& range, const Node&
 }
 
 /// Parts of `pictures` that a network for so many at once takes one after the other.
-std::vector<Tensor> slices(const Tensor& pictures, const TensorSpec& slice) {
-  std::vector<Tensor> parts;
+std::vector<CodedTensor> slices(const CodedTensor& pictures, const TensorSpec& slice) {
+  std::vector<CodedTensor> parts;
   const std::int64_t step = slice.shape.elements();
   for (std::int64_t at = 0; at < pictures.elements(); at += step) parts.push_back(pictures.slice(at, slice.shape));
   return parts;
@@ -174,7 +174,7 @@ void RangeStart::calibrate(const std::vector<const Node*>& quantizers, const Nam
   quantize::Calibrator calibrator(task_.test_session, {quantize::CalibrationMethod::kMse});
   const std::int64_t batches = std::min(kBatches, task_.steps_per_epoch);
   for (std::int64_t batch = 0; batch < batches; ++batch)
-    for (const Tensor& slice : slices(loader.next().images, task_.evaluation.images.spec()))
+    for (const CodedTensor& slice : slices(loader.next().images, task_.evaluation.images.spec()))
       calibrator.observe({{task_.evaluation.images, slice}});
   for (const quantize::CalibratedRange& range : calibrator.finish()) {
     const auto quantizer = std::ranges::find(quantizers, range.quantizer, &Node::name);

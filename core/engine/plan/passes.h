@@ -127,7 +127,7 @@ struct Placement {
   std::map<TensorKey, int> gradients;
   /// By (node, input): a further part of a gradient, to be added to it.
   std::map<std::pair<int, int>, int> gradient_parts;
-  /// By node: what it saves for backward, and the packed form of its output 0.
+  /// By node: what it saves for backward, and the packed form of its output 0 (kBound of bytes that are fed).
   std::map<int, std::vector<int>> saved;
   std::map<int, int> packed;
   std::vector<Lifetime> stretches;

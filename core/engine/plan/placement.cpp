@@ -4,6 +4,7 @@
 
 #include "core/engine/plan/passes.h"
 #include "core/graph/op_interfaces.h"
+#include "core/tensors/coded.h"
 
 namespace miniqat {
 namespace {
@@ -146,6 +147,8 @@ Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const SelectedNode& selected = nodes[i];
     const Output& out = selected.outputs[0];
+    if (std::ranges::find(request.coded, out) != request.coded.end())
+      packing.forms.emplace(key_of(out), form_of_bytes(out.shape().elements()));
     if (const auto form = packed_output_of(*selected.op, selected.input_specs(), phase_of(request)))
       packing.forms.emplace(key_of(out), *form);
     if (request.arithmetic != Arithmetic::kInteger) continue;
@@ -155,7 +158,8 @@ Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
     if (reads == nullptr) continue;
     std::vector<PackedForm> forms;
     for (const Output& input : selected.inputs)
-      if (const auto found = packing.forms.find(packing.root_of(input)); found != packing.forms.end())
+      if (const auto found = packing.forms.find(packing.root_of(input));
+          found != packing.forms.end() && !found->first.first->inputs().empty())
         forms.push_back(found->second);
     if (forms.size() == selected.inputs.size() && reads->reads_packed(selected.input_specs(), forms))
       packing.readers.insert(static_cast<int>(i));
@@ -233,10 +237,7 @@ class Placer {
 
   void place_forward(int i) {
     const SelectedNode& selected = nodes_[i];
-    if (selected.node->inputs().empty()) {
-      placed_.values[key_of(selected.outputs[0])] = Placement::kBound;
-      return;
-    }
+    if (selected.node->inputs().empty()) return place_source(i);
     for (std::size_t k = 0; k < selected.outputs.size(); ++k)
       if (!is_left_out(selected, static_cast<int>(k)))
         placed_.values[key_of(selected.outputs[k])] = place_output(i, static_cast<int>(k));
@@ -247,6 +248,18 @@ class Placer {
       placed_.packed[i] =
           new_stretch(packing_.forms.at(key_of(selected.outputs[0])).spec().bytes(), i,
                       std::max(life.last_packed_read, life.rests_packed ? life.first_backward_read : i));
+  }
+
+  /// Bytes that are fed become numbers before the first step, where some step reads numbers.
+  void place_source(int i) {
+    const Output& out = nodes_[i].outputs[0];
+    const TensorLife& life = lives_.at(key_of(out));
+    int& place = placed_.values[key_of(out)] = Placement::kBound;
+    if (!packing_.forms.contains(key_of(out))) return;
+    placed_.packed[i] = Placement::kBound;
+    place = life.is_only_packed
+                ? Placement::kNowhere
+                : new_stretch(bytes_of(out), 0, life.rests_packed ? life.last_forward_read : life.last_read);
   }
 
   /// An output that forward can do without, and nobody reads.

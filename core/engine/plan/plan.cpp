@@ -8,6 +8,7 @@
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/memory/guarded_memory.h"
+#include "core/tensors/coded.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 
@@ -35,7 +36,7 @@ class PlanWriter {
 
   std::unique_ptr<Plan> write(const GradientFlow& flow, const TensorLives& lives) {
     const int count = static_cast<int>(nodes_.size());
-    for (int i = 0; i < count; ++i) nodes_[i].node->inputs().empty() ? write_source(*nodes_[i].node) : write_forward(i);
+    for (int i = 0; i < count; ++i) nodes_[i].node->inputs().empty() ? write_source(i) : write_forward(i);
     place_observations();
     for (const auto& [i, stretch] : placed_.packed) {
       const TensorLife& life = lives.at(key_of(nodes_[i].outputs[0]));
@@ -94,10 +95,14 @@ class PlanWriter {
   }
 
   /// A tensor that is there before the run: a feed, a variable, a constant.
-  void write_source(const Node& node) {
+  void write_source(int i) {
+    const Node& node = *nodes_[i].node;
     Tensor* tensor = value(node.output());
     if (node.as<Placeholder>() != nullptr) {
-      plan_->placeholders.push_back({&node, tensor});
+      Tensor* codes = nullptr;
+      if (placed_.packed.contains(i))
+        packed_[{&node, 0}] = codes = &plan_->tensors.emplace_back(packing_.forms.at({&node, 0}).spec());
+      plan_->placeholders.push_back({&node, tensor, codes});
     } else if (node.as<Variable>() != nullptr) {
       plan_->variables.push_back({&node, tensor});
     } else {
@@ -278,6 +283,7 @@ std::string plan_key(const Delays& delays, const PlanRequest& request) {
   // No node's name holds a comma, so that nothing here can be taken for a fetch.
   if (request.gradients_of) text += ",d " + request.gradients_of->name();
   for (const Output& target : request.gradient_targets) text += ",/ " + target.name();
+  for (const Output& placeholder : request.coded) text += ",bytes " + placeholder.name();
   return text + concat(",after ", delays.passed(request.quantization_step), " delays");
 }
 

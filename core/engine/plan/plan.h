@@ -62,6 +62,9 @@ struct Plan {
   struct Binding {
     const Node* node = nullptr;
     Tensor* tensor = nullptr;
+    /// Of a placeholder that is fed bytes: where they go, in the form of form_of_bytes(). The tensor then is the
+    /// plan's, and the sweep unpacks into it, or it is not defined().
+    Tensor* codes = nullptr;
   };
   /// Shares the memory of a bound tensor under another shape.
   struct BoundView {

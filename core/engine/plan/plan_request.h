@@ -28,6 +28,8 @@ struct PlanRequest {
   Arithmetic arithmetic = Arithmetic::kSimulated;
   /// The type of the graph's float32 tensors in the plan: kFloat64 is for the reference backend.
   DType precision = DType::kFloat32;
+  /// The placeholders that are fed bytes in the place of float32 numbers; for the fast backend.
+  std::vector<Output> coded = {};
   /// The feeds are a slice of a larger batch: forward leaves what it observes (ForwardContext::observed).
   bool slice = false;
 };

@@ -141,6 +141,8 @@ struct StepCase {
   bool quantizes;
   quantize::BnFold bn_fold = quantize::BnFold::kTf;
   bool adam = false;
+  /// Pictures are fed as bytes.
+  bool bytes = false;
 };
 
 /// Guarded memory has a list of what it gave, and each step a text: both allocate.
@@ -190,7 +192,12 @@ TEST_P(Allocation, OnceAPhaseHasBegunAStepAllocatesNothing) {
   Tensor pixels(images.shape());
   Random random(3);
   for (float& pixel : pixels.values<float>()) pixel = random.uniform();
-  const Feeds feeds = {{images, pixels}, {labels, Tensor(Shape{4}, DType::kInt32)}};
+  Feeds feeds = {{images, pixels}, {labels, Tensor(Shape{4}, DType::kInt32)}};
+  if (task.bytes) {
+    Tensor codes(images.shape(), DType::kUInt8);
+    for (std::uint8_t& code : codes.values<std::uint8_t>()) code = static_cast<std::uint8_t>(random.bits());
+    feeds[0].second = CodedTensor(codes, {1.0f / 255, 0});
+  }
   for (int step = 1; step <= kLast; ++step) {
     const auto train = [&] { session.train_step(loss, optimizer, feeds); };
     // Making kernels allocates so often that looking at each takes minutes.
@@ -207,6 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
     Models, Allocation,
     ::testing::Values(StepCase{"lenet", 28, 1, false}, StepCase{"lenet", 28, 1, true}, StepCase{"lenet5", 28, 1, false},
                       StepCase{"lenet5", 28, 1, true}, StepCase{"lenet5", 28, 1, true, kSingle, true},
+                      StepCase{"lenet5", 28, 1, true, quantize::BnFold::kTf, false, true},
                       StepCase{"mobilenet_v1", 32, 3, false}, StepCase{"mobilenet_v1", 32, 3, true},
                       StepCase{"mobilenet_v1", 32, 3, true, kSingle}, StepCase{"mobilenet_v2", 32, 3, true},
                       StepCase{"resnet20", 32, 3, false}, StepCase{"resnet20", 32, 3, true},
@@ -214,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) {
       const StepCase& task = info.param;
       return std::string(task.model) + (task.quantizes ? "_qat" : "_float") +
-             (task.bn_fold == kSingle ? "_single" : "") + (task.adam ? "_adam" : "");
+             (task.bn_fold == kSingle ? "_single" : "") + (task.adam ? "_adam" : "") + (task.bytes ? "_bytes" : "");
     });
 
 TEST_F(AllocationTest, OfTheIntegerEngineAfterTheFirstRunOfABatchSizeIsNone) {

@@ -37,16 +37,29 @@ void expect_equal(const Tensor& fast, const Tensor& reference, const std::string
     ASSERT_NEAR(fast.data<float>()[i], reference.data<float>()[i], 1e-5f * largest) << what << ", element " << i;
 }
 
+/// whole_numbers() as bytes that stand for them.
+Feeds as_bytes(const Feeds& feeds) {
+  constexpr std::uint8_t kZeroPoint = 2;
+  Feeds coded;
+  for (const auto& [output, numbers] : feeds) {
+    Tensor codes(numbers.shape(), DType::kUInt8);
+    std::ranges::transform(numbers.values<float>(), codes.data<std::uint8_t>(),
+                           [](float number) { return static_cast<std::uint8_t>(number + kZeroPoint); });
+    coded.emplace_back(output, CodedTensor(codes, {1, kZeroPoint}));
+  }
+  return coded;
+}
+
 /// The fast backend overlays tensors, works in place and shares views, the reference backend gives every tensor memory
-/// of its own: both must see the same values.
+/// of its own: both must see the same values. So must a plan that is fed bytes, which it unpacks by itself.
 void expect_backends_agree(Graph& graph, const RunRequest& request, const Feeds& feeds) {
   Session fast(graph);
   Session reference(graph, {.backend = Backend::kReference});
   fill_variables(fast);
   fill_variables(reference);
   const RunResult wanted = reference.run(request, feeds);
-  for (int round = 0; round < 2; ++round) {
-    const RunResult got = fast.run(request, feeds);
+  for (int round = 0; round < 4; ++round) {
+    const RunResult got = fast.run(request, round < 2 ? feeds : as_bytes(feeds));
     for (std::size_t k = 0; k < wanted.fetched.size(); ++k)
       expect_equal(got.fetched[k], wanted.fetched[k], concat("fetch ", request.fetches[k].name(), ", round ", round));
     for (std::size_t k = 0; k < wanted.gradients.size(); ++k)
