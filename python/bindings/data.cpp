@@ -225,7 +225,7 @@ py::tuple next(LoaderHandle& self) {
     const Unlocked open;
     const OneAtATime::Turn turn(self.turns);
     const datasets::Batch& batch = self.loader->next();
-    images = batch.images.clone();
+    images = numbers_of(batch.images);
     labels = batch.labels.clone();
   }
   return py::make_tuple(to_array(images), to_array(labels));

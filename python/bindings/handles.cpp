@@ -26,16 +26,23 @@ ClassifierHandle::ClassifierHandle(training::Classifier made)
 NamedFeeds::NamedFeeds(const py::dict& arrays, const std::shared_ptr<GraphHandle>& graph) {
   for (const auto& [output, value] : arrays) {
     const std::string name = output_name(output, graph);
+    if (py::isinstance<BytesHandle>(value)) {
+      const auto& bytes = value.cast<const BytesHandle&>();
+      values_.emplace_back(name, CodedTensor(bytes.array.tensor, bytes.grid));
+      keepers_.push_back(bytes.array.keeper);
+      continue;
+    }
     const DType dtype = graph->locked([&](Graph& of) { return of.output_at(name).spec().dtype; });
     Borrowed fed = borrow(value, dtype, concat("the array for \"", name, "\""));
     if (dtype == DType::kInt32 || dtype == DType::kInt64) fed.tensor = fed.tensor.clone();
-    arrays_.emplace_back(name, std::move(fed));
+    values_.emplace_back(name, fed.tensor);
+    keepers_.push_back(std::move(fed.keeper));
   }
 }
 
 Feeds NamedFeeds::feeds_of(const Graph& graph) const {
   Feeds feeds;
-  for (const auto& [name, array] : arrays_) feeds.emplace_back(graph.output_at(name), array.tensor);
+  for (const auto& [name, value] : values_) feeds.emplace_back(graph.output_at(name), value);
   return feeds;
 }
 

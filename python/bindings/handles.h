@@ -79,17 +79,25 @@ struct ClassifierHandle {
   std::shared_ptr<GraphHandle> graph;
 };
 
+/// Bytes of the caller's that stand for numbers.
+struct BytesHandle {
+  Borrowed array;
+  CodeGrid grid;
+};
+
 /// Arrays for placeholders: their memory is used as it is (borrow()), but that of integers, which are checked before
 /// they are used as places, is copied.
 class NamedFeeds {
  public:
-  /// A dictionary from outputs or their names to arrays.
+  /// A dictionary from outputs or their names to arrays or BytesHandles.
   NamedFeeds(const py::dict& arrays, const std::shared_ptr<GraphHandle>& graph);
   /// Within GraphHandle::locked().
   Feeds feeds_of(const Graph& graph) const;
 
  private:
-  std::vector<std::pair<std::string, Borrowed>> arrays_;
+  std::vector<std::pair<std::string, CodedTensor>> values_;
+  /// Of their memory.
+  std::vector<py::object> keepers_;
 };
 
 struct SessionHandle {
@@ -133,6 +141,8 @@ template <>
 inline constexpr bool kIsBound<OutputHandle> = true;
 template <>
 inline constexpr bool kIsBound<ClassifierHandle> = true;
+template <>
+inline constexpr bool kIsBound<BytesHandle> = true;
 template <>
 inline constexpr bool kIsBound<SessionHandle> = true;
 template <>

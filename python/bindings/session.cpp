@@ -36,6 +36,16 @@ std::unique_ptr<SessionHandle> make_session(const std::shared_ptr<GraphHandle>& 
                                                         .precision = wide ? DType::kFloat64 : DType::kFloat32});
 }
 
+BytesHandle make_bytes(const ArrayLike& array, double scale, std::int64_t zero_point) {
+  const CodeGrid grid{static_cast<float>(scale), static_cast<float>(zero_point)};
+  try {
+    require_byte_grid(grid);
+  } catch (const Error& error) {
+    throw py::value_error(error.what());
+  }
+  return {borrow(array, DType::kUInt8, "array"), grid};
+}
+
 py::object run_session(SessionHandle& self, const OutputsLike& fetches, const py::dict& feeds, bool training) {
   const std::vector<std::string> names = output_names(fetches, self.graph);
   const bool single = py::isinstance<py::str>(fetches) || py::isinstance<OutputHandle>(fetches);
@@ -119,10 +129,9 @@ void bind_runs(py::class_<SessionHandle>& session) {
           "backend: \"fast\" or \"reference\", the naive loops; precision \"float64\" needs the latter. arithmetic, of the\n"
           "fast backend: \"integer\" multiplies the integers of quantized layers where that is faster. Same seed, number of\n"
           "threads and machine: the same bits.")
-      .def(
-          "run", &run_session, py::arg("fetches"), py::arg("feeds") = py::dict(), py::arg("training") = false,
-          "The values of an output, or a list of those of several. `feeds`: arrays by output or name. With `training`\n"
-          "batch statistics, observers and dropout act as in a step, and updated variables are kept.")
+      .def("run", &run_session, py::arg("fetches"), py::arg("feeds") = py::dict(), py::arg("training") = false,
+           "The values of an output, or a list of those of several. `feeds`: arrays or Bytes by output or name. With\n"
+           "`training` batch statistics, observers and dropout act as in a step, and updated variables are kept.")
       .def("gradients", &gradients, py::arg("of"), py::arg("targets"), py::arg("feeds") = py::dict(),
            py::arg("training") = false,
            "The gradients of (the sum of) an output with respect to outputs of Variables and Placeholders.")
@@ -180,6 +189,20 @@ void bind_values(py::class_<SessionHandle>& session) {
 }  // namespace
 
 void bind_session(py::module_& module) {
+  py::class_<BytesHandle>(
+      module, "Bytes",
+      "Bytes that stand for numbers: a value in `feeds` for a placeholder of float32. A byte means\n"
+      "(byte - zero_point) * scale, and the results have the bits that feeding these numbers gives.")
+      .def(py::init(&make_bytes), py::arg("array"), py::arg("scale") = 1.0 / 255, py::arg("zero_point") = 0,
+           "An array of uint8 in the placeholder's shape, used without a copy if it is C-contiguous.")
+      .def_property_readonly(
+          "array", [](const BytesHandle& self) { return py::reinterpret_borrow<py::array>(self.array.keeper); },
+          "The bytes.")
+      .def_property_readonly(
+          "scale", [](const BytesHandle& self) { return self.grid.scale; }, "The distance of two bytes' numbers.")
+      .def_property_readonly(
+          "zero_point", [](const BytesHandle& self) { return static_cast<int>(self.grid.zero_point); },
+          "The byte of 0.");
   py::class_<SessionHandle> session(
       module, "Session",
       "Runs a graph, which may be rewritten between two calls, and holds its variables.\n"

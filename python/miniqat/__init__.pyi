@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 _Path = str | PathLike[str]
 _Tensor = Output | str
-_Feeds = dict[_Tensor, ArrayLike] | dict[str, ArrayLike] | dict[Output, ArrayLike]
+_Fed = ArrayLike | Bytes
+_Feeds = dict[_Tensor, _Fed] | dict[_Tensor, ArrayLike] | dict[str, _Fed] | dict[str, ArrayLike] | dict[Output, _Fed] | dict[Output, ArrayLike]
 _Arrays = dict[str, ArrayLike] | dict[str, NDArray[Any]]
 _Ranges = dict[str, list[tuple[float, float]]]
 
@@ -69,6 +70,21 @@ class Graph:
         """The number of nodes."""
     def __repr__(self) -> str: ...
 
+class Bytes:
+    """Bytes that stand for numbers: a value in `feeds` for a placeholder of float32. A byte means (byte - zero_point) * scale,
+    and the results have the bits that feeding these numbers gives."""
+    def __init__(self, array: ArrayLike, scale: float = 0.00392156862745098, zero_point: int = 0) -> None:
+        """An array of uint8 in the placeholder's shape, used without a copy if it is C-contiguous."""
+    @property
+    def array(self) -> NDArray[np.uint8]:
+        """The bytes."""
+    @property
+    def scale(self) -> float:
+        """The distance of two bytes' numbers."""
+    @property
+    def zero_point(self) -> int:
+        """The byte of 0."""
+
 class Session:
     """Runs a graph, which may be rewritten between two calls, and holds its variables. After a rewrite
     (create_training_graph(), create_eval_graph()) the next call runs the rewritten graph: variables keep their values by
@@ -81,8 +97,8 @@ class Session:
         threads and machine: the same bits."""
     @overload
     def run(self, fetches: _Tensor, feeds: _Feeds = {}, training: bool = False) -> NDArray[Any]:
-        """The values of an output, or a list of those of several. `feeds`: arrays by output or name. With `training` batch
-        statistics, observers and dropout act as in a step, and updated variables are kept."""
+        """The values of an output, or a list of those of several. `feeds`: arrays or Bytes by output or name. With
+        `training` batch statistics, observers and dropout act as in a step, and updated variables are kept."""
     @overload
     def run(self, fetches: Sequence[_Tensor], feeds: _Feeds = {}, training: bool = False) -> list[NDArray[Any]]: ...
     def gradients(self, of: _Tensor, targets: _Tensor | Sequence[_Tensor], feeds: _Feeds = {},

@@ -53,8 +53,9 @@ def objects(folder):
     found = miniqat.evaluate_integers(model, dataset)
     made = [dataset, graph, x, weights, net, given, loss, session, evaluation, report, calibrated, model, found,
             miniqat.Engine(model), miniqat.Sgd(0.1), miniqat.Adam(), miniqat.Schedule(), miniqat.grid(0, 1),
-            miniqat.Loader(dataset, batch_size=4), session.checkpoint(), session.variables(), images, labels,
-            model.to_miniqat(), graph.to_json(), [{"x": images[:4] / 255}], {net.images: images[:4], given: labels[:4]}]
+            miniqat.Loader(dataset, batch_size=4), miniqat.Bytes(images[:4]), session.checkpoint(), session.variables(), images, labels,
+            model.to_miniqat(), graph.to_json(), [{"x": images[:4] / 255}], {net.images: images[:4], given: labels[:4]},
+            {net.images: miniqat.Bytes(images[:4]), given: labels[:4]}]
     session.save(folder / "a.safetensors")
     (folder / "model.miniqat").write_bytes(model.to_miniqat())
     (folder / "graph.json").write_text(graph.to_json())

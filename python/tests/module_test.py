@@ -179,6 +179,57 @@ class Memory(unittest.TestCase):
         self.assertTrue(np.isfinite(first).all())
 
 
+class Feeds(unittest.TestCase):
+    def test_bytes_train_as_their_numbers(self):
+        train, _ = miniqat.load("synthetic", train_size=256, test_size=64)
+        net = miniqat.make_classifier("lenet5", train, batch_size=8)
+        labels, loss = net.add_loss()
+        miniqat.create_training_graph(net.graph, weight_bits=4, quantize_input=True)
+        for arithmetic in "simulated", "integer":
+            coded, plain = (miniqat.Session(net.graph, arithmetic=arithmetic) for _ in range(2))
+            for step in range(3):
+                batch = slice(8 * step, 8 * step + 8)
+                numbers = (train.images[batch].astype(np.float32) - np.float32(131)) * np.float32(0.01)
+                losses = [session.train_step(loss, miniqat.Sgd(0.05), {net.images: fed, labels: train.labels[batch]})
+                          for session, fed in ((coded, miniqat.Bytes(train.images[batch], 0.01, 131)), (plain, numbers))]
+                self.assertEqual(*losses)
+            for name, value in plain.checkpoint().items():
+                np.testing.assert_array_equal(coded.checkpoint()[name], value, name)
+
+    def test_bytes_hold_an_array(self):
+        array = np.arange(12, dtype=np.uint8).reshape(3, 4)
+        held = miniqat.Bytes(array)
+        self.assertEqual((address(held.array), held.zero_point), (address(array), 0))
+        self.assertEqual(np.float32(held.scale), np.float32(1 / 255))
+        graph = miniqat.Graph()
+        x = graph.add("Placeholder", "x", shape=[3, 4])
+        session = miniqat.Session(graph)
+        turned = miniqat.Bytes(np.arange(12, dtype=np.uint8).reshape(4, 3).T, scale=0.5, zero_point=2)
+        np.testing.assert_array_equal(session.run(x, {x: turned}), (np.arange(12).reshape(4, 3).T - 2) / 2)
+        # By itself a byte is its own value.
+        np.testing.assert_array_equal(session.run(x, {"x": array}), array)
+
+    def test_wrong_bytes_are_refused(self):
+        array = np.zeros((3, 4), np.uint8)
+        for scale in 0, -1, np.nan, np.inf, 1e300:
+            with self.subTest(scale), self.assertRaisesRegex(ValueError, "scale of bytes must be positive and finite"):
+                miniqat.Bytes(array, scale)
+        for zero_point in -1, 256:
+            with self.subTest(zero_point), self.assertRaisesRegex(ValueError, f"0 to 255, is {zero_point}"):
+                miniqat.Bytes(array, 1, zero_point)
+        with self.assertRaisesRegex(TypeError, "array must be integers of the type uint8, not float32"):
+            miniqat.Bytes(np.zeros(3, np.float32))
+        with self.assertRaisesRegex(ValueError, "holds 300, which uint8 does not"):
+            miniqat.Bytes([300])
+        graph = miniqat.Graph()
+        x = graph.add("Placeholder", "x", shape=[3, 5])
+        n = graph.add("Placeholder", "n", shape=[3, 4], dtype="int32")
+        session = miniqat.Session(graph)
+        for place in x, n:
+            with self.assertRaisesRegex(miniqat.Error, r'Placeholder "[xn]"\] wants .* was fed bytes \[3,4\]'):
+                session.run(place, {place: miniqat.Bytes(array)})
+
+
 class Program(unittest.TestCase):
     def test_training_writes_the_same_checkpoint(self):
         with tempfile.TemporaryDirectory() as folder:
