@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/kernels/packed.h"
 #include "core/text/error.h"
 
 namespace miniqat {
@@ -22,10 +21,11 @@ CodedTensor CodedTensor::slice(std::int64_t first, const Shape& shape) const {
 
 Tensor numbers_of(const CodedTensor& tensor) {
   if (!tensor.grid) return tensor;
-  const PackedForm form = form_of_bytes(tensor.elements());
-  Tensor packed(form.spec()), numbers(tensor.shape());
-  pack_bytes(tensor, packed);
-  unpack(form, packed, numbers.data<float>());
+  Tensor numbers(tensor.shape());
+  const auto* codes = tensor.data<std::uint8_t>();
+  float* values = numbers.data<float>();
+  for (std::int64_t i = 0; i < numbers.elements(); ++i)
+    values[i] = (static_cast<float>(codes[i]) - tensor.grid->zero_point) * tensor.grid->scale;
   return numbers;
 }
 

@@ -15,7 +15,7 @@ struct CodedTensor : Tensor {
   /// `codes`: uint8. Who takes it checks the grid (require_byte_grid()).
   CodedTensor(Tensor codes, const CodeGrid& of) : Tensor(std::move(codes)), grid(of) {}
 
-  /// Of bytes that stand for numbers.
+  /// Where bytes stand for numbers.
   std::optional<CodeGrid> grid;
 
   // As Tensor's; the grid stays.
@@ -23,7 +23,7 @@ struct CodedTensor : Tensor {
   CodedTensor slice(std::int64_t first, const Shape& shape) const;
 };
 
-/// The numbers that bytes stand for, in parallel; without a grid the tensor itself, shared.
+/// The numbers that bytes stand for; without a grid the tensor itself, shared.
 Tensor numbers_of(const CodedTensor& tensor);
 
 /// Throws Error unless the scale is positive and finite, and the zero point a byte.

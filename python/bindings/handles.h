@@ -96,7 +96,7 @@ class NamedFeeds {
 
  private:
   std::vector<std::pair<std::string, CodedTensor>> values_;
-  /// Of their memory.
+  /// Their memory's owners.
   std::vector<py::object> keepers_;
 };
 

@@ -62,8 +62,8 @@ struct Plan {
   struct Binding {
     const Node* node = nullptr;
     Tensor* tensor = nullptr;
-    /// Of a placeholder that is fed bytes: where they go, in the form of form_of_bytes(). The tensor then is the
-    /// plan's, and the sweep unpacks into it, or it is not defined().
+    /// Where the bytes of a placeholder go, in the form of form_of_bytes(); null if it is fed none. The tensor then is
+    /// the plan's, and the sweep unpacks into it, or it is not defined().
     Tensor* codes = nullptr;
   };
   /// Shares the memory of a bound tensor under another shape.
