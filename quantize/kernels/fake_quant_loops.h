@@ -192,9 +192,9 @@ template <bool kSums, bool kInside, bool kDx, bool kPull>
                                                  const float* maxima, double* below, double* above, double* inside,
                                                  float pull) {
   const auto piece = [&]<bool kOutside>(std::int64_t row, std::int64_t i, std::int64_t count) {
-    gradient_piece<kSums && kOutside, kInside, kDx, kPull>(x + row + i, dy + row + i, kDx ? dx + row + i : nullptr,
-                                                           count, scales + i, offsets + i, maxima + i, below + i,
-                                                           above + i, kInside ? inside + i : nullptr, pull);
+    gradient_piece<kSums && kOutside, kInside, kDx, kPull>(
+        x + row + i, dy + row + i, kDx ? dx + row + i : nullptr, count, scales + i, offsets + i, maxima + i,
+        kSums ? below + i : nullptr, kSums ? above + i : nullptr, kInside ? inside + i : nullptr, pull);
   };
   for (std::int64_t row = 0; row < n; row += width) {
     const std::int64_t count = std::min(width, n - row);
