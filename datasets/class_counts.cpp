@@ -35,6 +35,7 @@ std::string note_on_first(const Dataset& head, const Dataset& all) {
     const std::vector<std::int64_t> counts = class_counts(part);
     return std::ssize(counts) - std::ranges::count(counts, 0);
   };
+  if (!all.has_classes()) return "";
   const std::int64_t some = classes(head), every = classes(all);
   // So few pictures cannot have all classes.
   if (some == every || head.size() < 2 * every) return "";
@@ -55,6 +56,7 @@ Levels::Levels(std::span<const std::uint8_t> pixels) {
 
 std::string note_on_levels(const Dataset& pictures, const std::string& title) {
   constexpr int kNarrow = 32;
+  if (!pictures.has_pictures()) return "";
   const Levels levels(pictures.images.values<std::uint8_t>());
   if (levels.greatest - levels.least >= kNarrow) return "";
   return concat("note: ", pictures.name, ": the ", title, " pictures use ", levels.count, " of 256 levels, from ",

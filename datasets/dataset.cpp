@@ -11,6 +11,7 @@
 #include "core/text/suggest.h"
 #include "datasets/cifar10.h"
 #include "datasets/idx.h"
+#include "datasets/rows.h"
 #include "datasets/synthetic_digits.h"
 #include "datasets/user_files.h"
 
@@ -19,12 +20,19 @@ namespace miniqat::datasets {
 Shape Dataset::example_shape() const { return Shape(images.shape().extents().subspan(1)); }
 
 void Dataset::check() const {
-  if (!images.defined() || images.dtype() != DType::kUInt8 || images.shape().rank() != 4 ||
-      images.shape().elements() == 0)
-    fail("data set ", name, ": images must be uint8 [n,h,w,c] and not empty");
-  if (!labels.defined() || labels.dtype() != DType::kInt32 || labels.shape().rank() != 1)
+  const bool are_numbers = images.defined() && images.dtype() == DType::kFloat32;
+  const auto rank = images.defined() ? images.shape().rank() : 0;
+  if (!images.defined() || images.shape().elements() == 0 || (are_numbers ? rank < 2 || rank > 4 : rank != 4) ||
+      (!are_numbers && images.dtype() != DType::kUInt8))
+    fail("data set ", name, ": images must be uint8 [n,h,w,c], or float32 of rank 2 to 4, and not empty");
+  if (labels.defined() && (labels.dtype() != DType::kInt32 || labels.shape().rank() != 1))
     fail("data set ", name, ": labels must be int32 [n]");
-  if (labels.elements() != size()) fail("data set ", name, ": ", size(), " images, but ", labels.elements(), " labels");
+  if (targets.defined() && (targets.dtype() != DType::kFloat32 || targets.shape().rank() != 2))
+    fail("data set ", name, ": targets must be float32 [n, k]");
+  for (const auto& [tensor, what] : {std::pair(&labels, "labels"), {&targets, "targets"}})
+    if (tensor->defined() && tensor->shape()[0] != size())
+      fail("data set ", name, ": ", size(), " ", has_pictures() ? "images" : "examples", ", but ", tensor->shape()[0],
+           " ", what);
   try {
     require_byte_grid({scale, static_cast<float>(zero_point)});
   } catch (const Error& error) {
@@ -34,14 +42,9 @@ void Dataset::check() const {
 
 Dataset first_examples(const Dataset& dataset, std::int64_t n) {
   if (n >= dataset.size()) return dataset;
-  const Shape& all = dataset.images.shape();
-  const Shape images{n, all[1], all[2], all[3]};
-  Dataset head = dataset;
-  head.images = Tensor::from<std::uint8_t>(images, dataset.images.values<std::uint8_t>().first(images.elements()));
-  head.labels = Tensor::from<std::int32_t>({n}, dataset.labels.values<std::int32_t>().first(n));
-  if (dataset.files)
-    head.files = std::make_shared<std::vector<std::string>>(dataset.files->begin(), dataset.files->begin() + n);
-  return head;
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(n));
+  std::iota(indices.begin(), indices.end(), std::int64_t{0});
+  return examples_at(dataset, indices);
 }
 
 std::string Dataset::class_name(std::int64_t number) const {
@@ -54,24 +57,18 @@ std::string Dataset::file_of(std::int64_t example) const {
 }
 
 Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indices) {
-  const auto count = static_cast<std::int64_t>(indices.size());
-  if (count == 0) fail("data set ", dataset.name, ": no examples were asked for");
-  const Shape& all = dataset.images.shape();
-  const Shape example = dataset.example_shape();
-  Dataset chosen = dataset;
-  std::vector<std::string> files;
-  chosen.images = Tensor(Shape{count, all[1], all[2], all[3]}, DType::kUInt8);
-  chosen.labels = Tensor(Shape{count}, DType::kInt32);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t index = indices[static_cast<std::size_t>(i)];
+  if (indices.empty()) fail("data set ", dataset.name, ": no examples were asked for");
+  for (const std::int64_t index : indices)
     if (index < 0 || index >= dataset.size())
-      fail("data set ", dataset.name, ": there is no picture ", index, ", only 0 to ", dataset.size() - 1);
-    const auto bytes = dataset.images.values<std::uint8_t>().subspan(index * example.elements(), example.elements());
-    std::ranges::copy(bytes, chosen.images.data<std::uint8_t>() + i * example.elements());
-    chosen.labels.data<std::int32_t>()[i] = dataset.labels.values<std::int32_t>()[index];
-    if (dataset.files) files.push_back(dataset.file_of(index));
+      fail("data set ", dataset.name, ": there is no ", dataset.noun(), " ", index, ", only 0 to ", dataset.size() - 1);
+  Dataset chosen = dataset;
+  for (Tensor Dataset::*part : {&Dataset::images, &Dataset::labels, &Dataset::targets})
+    chosen.*part = rows_at(dataset.*part, indices);
+  if (dataset.files) {
+    std::vector<std::string> files;
+    for (const std::int64_t index : indices) files.push_back(dataset.file_of(index));
+    chosen.files = std::make_shared<std::vector<std::string>>(std::move(files));
   }
-  if (dataset.files) chosen.files = std::make_shared<std::vector<std::string>>(std::move(files));
   return chosen;
 }
 

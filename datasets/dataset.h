@@ -11,6 +11,7 @@
 
 #include "core/tensors/tensor.h"
 #include "datasets/picture_options.h"
+#include "datasets/standard.h"
 
 namespace miniqat::datasets {
 
@@ -33,33 +34,46 @@ struct FileRemarks {
   std::vector<SkippedFile> skipped = {};
 };
 
-/// Examples with their labels, bytes as the files have them. The byte itself is the quantized input of a network:
-/// pixel = (byte - zero_point) * scale. Copies share the elements.
+/// Examples with what a network is to say of them: classes, or numbers, or nothing. Copies share the elements.
 struct Dataset {
   std::string name;
-  /// [n, h, w, c] uint8
+  /// Pictures, [n, h, w, c] uint8: bytes as the files have them. The byte itself is the quantized input of a network,
+  /// pixel = (byte - zero_point) * scale. Or float32 numbers, [n, ...] of rank 2 to 4, channels last.
   Tensor images{};
-  /// [n] int32, each in [0, classes)
+  /// [n] int32, each in [0, classes); undefined where the data have no classes.
   Tensor labels{};
   int classes = 10;
   float scale = 1.0f / 255;
   int zero_point = 0;
   /// One for each class, if the data names them.
   std::vector<std::string> class_names{};
+  /// [n, k] float32: numbers to predict, or 0 and 1 for k labels of which several may hold. Undefined where the data
+  /// have none.
+  Tensor targets{};
+  /// One for each column of `targets`, if the data names them.
+  std::vector<std::string> target_names{};
+  /// What numbers have been standardised with; null for bytes, and where they are as the files have them.
+  std::shared_ptr<const Standard> standard{};
+  /// The same of `targets`.
+  std::shared_ptr<const Standard> target_standard{};
   /// Where each example is a file: their paths inside the data set's folder, one for each. Null otherwise.
   std::shared_ptr<const std::vector<std::string>> files{};
   /// On all the files that were read together with these. Null: there is nothing to say.
   std::shared_ptr<const FileRemarks> remarks{};
 
   std::int64_t size() const { return images.shape()[0]; }
-  /// [h, w, c] of one example.
+  /// The shape of one example: [h, w, c] of pictures.
   Shape example_shape() const;
+  bool has_pictures() const { return images.dtype() == DType::kUInt8; }
+  bool has_classes() const { return labels.defined(); }
+  /// An example in words: "picture" or "example".
+  const char* noun() const { return has_pictures() ? "picture" : "example"; }
   /// What a class is called in tables, reports and JSON: its name, or its number, which is the label.
   std::string class_name(std::int64_t number) const;
   /// The file of an example in 0 .. size() - 1; "" where examples are no files.
   std::string file_of(std::int64_t example) const;
   /// Throws Error unless the tensors have the ranks, types and equal counts given above and there is an example, the
-  /// scale is positive and finite, and the zero point is a byte. Labels are not read.
+  /// scale is positive and finite, and the zero point is a byte. Labels, numbers and targets are not read.
   void check() const;
 };
 

@@ -11,6 +11,7 @@
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/class_counts.h"
+#include "datasets/rows.h"
 
 namespace miniqat::datasets {
 
@@ -47,16 +48,21 @@ std::vector<std::int64_t> shares_of(const std::vector<std::int64_t>& counts, std
   return shares;
 }
 
+/// The class of an example; 0 for all where there are none.
+std::size_t class_of(const Dataset& all, std::int64_t example) {
+  return all.has_classes() ? static_cast<std::size_t>(all.labels.values<std::int32_t>()[example]) : 0;
+}
+
 /// Whether each example is held out.
 std::vector<bool> drawn_by_class(const Dataset& all, std::int64_t n) {
-  const std::vector<std::int64_t> shares = shares_of(class_counts(all), n);
+  const std::vector<std::int64_t> shares =
+      shares_of(all.has_classes() ? class_counts(all) : std::vector{all.size()}, n);
   const std::uint64_t key = hash_text("datasets/hold_out");
-  const auto bytes = static_cast<std::size_t>(all.example_shape().elements());
-  const auto* pictures = reinterpret_cast<const char*>(all.images.data<std::uint8_t>());
   std::vector<std::vector<std::pair<std::uint64_t, std::int64_t>>> by_class(shares.size());
   for (std::int64_t example = 0; example < all.size(); ++example) {
-    const std::string_view picture(pictures + static_cast<std::size_t>(example) * bytes, bytes);
-    by_class[all.labels.values<std::int32_t>()[example]].emplace_back(mix(key, hash_text(picture)), example);
+    const std::span<const std::byte> bytes = row_of(all.images, example);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    by_class[class_of(all, example)].emplace_back(mix(key, hash_text(text)), example);
   }
   std::vector<bool> drawn(static_cast<std::size_t>(all.size()));
   for (std::size_t label = 0; label < shares.size(); ++label) {
@@ -88,6 +94,7 @@ Splits hold_out(const Splits& splits, std::int64_t n, HoldOut method) {
 }
 
 std::string classes_too_small(const Dataset& held, const Dataset& left) {
+  if (!held.has_classes()) return "";
   const std::vector<std::int64_t> in_part = class_counts(held), in_training = class_counts(left);
   std::vector<std::string> missing;
   for (std::size_t label = 0; label < in_part.size(); ++label)
@@ -99,13 +106,12 @@ std::string classes_too_small(const Dataset& held, const Dataset& left) {
 
 Splits split_off_test(const Dataset& all) {
   constexpr std::int64_t kEvery = 6;
-  std::vector<std::int64_t> seen(all.classes), held, left;
-  const auto labels = all.labels.values<std::int32_t>();
+  std::vector<std::int64_t> seen(all.has_classes() ? all.classes : 1), held, left;
   for (std::int64_t example = 0; example < all.size(); ++example)
-    (++seen[labels[example]] % kEvery == 0 ? held : left).push_back(example);
+    (++seen[class_of(all, example)] % kEvery == 0 ? held : left).push_back(example);
   if (held.empty())
-    fail("data set ", all.name, ": each class has fewer than ", kEvery,
-         " pictures, too few to hold test pictures out; add pictures or a test/ folder");
+    fail("data set ", all.name, ": ", all.has_classes() ? "each class has" : "there are", " fewer than ", kEvery, " ",
+         all.noun(), "s, too few to hold test ", all.noun(), "s out; add ", all.noun(), "s or a test/ folder");
   return {.train = examples_at(all, left), .test = examples_at(all, held)};
 }
 

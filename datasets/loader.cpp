@@ -6,38 +6,46 @@
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
+#include "datasets/rows.h"
 
 namespace miniqat::datasets {
 
 namespace {
 
-CodedTensor image_buffer(const Dataset& dataset, std::int64_t batch_size) {
-  const Shape& shape = dataset.images.shape();
-  return {Tensor(Shape{batch_size, shape[1], shape[2], shape[3]}, DType::kUInt8),
-          {dataset.scale, static_cast<float>(dataset.zero_point)}};
+template <class Batch>
+void make_room(const Dataset& dataset, std::int64_t batch_size, Batch& batch) {
+  batch.images = room_for(dataset.images, batch_size);
+  if (dataset.has_pictures()) batch.images.grid = {dataset.scale, static_cast<float>(dataset.zero_point)};
+  batch.labels = room_for(dataset.labels, batch_size);
+  batch.targets = room_for(dataset.targets, batch_size);
 }
 
 void require_batch_size(std::int64_t batch_size) {
   if (batch_size < 1) fail("batch size must be at least 1, not ", batch_size);
 }
 
-/// The bytes of a picture, of a data set or a batch.
+/// The pixels of a picture, of a data set or a batch.
 template <class Pictures>
-auto picture_of(Pictures& images, std::int64_t number) {
+auto pixels_of(Pictures& images, std::int64_t number) {
   const std::int64_t size = images.elements() / images.shape()[0];
   return images.template values<std::uint8_t>().subspan(number * size, size);
 }
 
-/// The k-th example of a batch gets the label of the data set's given example.
-void put_label(const Dataset& dataset, std::int64_t example, std::int64_t k, Tensor& labels) {
+/// The k-th example of a batch gets what the data set's given example is to be answered with.
+template <class Batch>
+void put_answer(const Dataset& dataset, std::int64_t example, std::int64_t k, Batch& batch) {
+  copy_row(dataset.targets, example, batch.targets, k);
+  if (!dataset.has_classes()) return;
   const std::int32_t label = dataset.labels.data<std::int32_t>()[example];
   if (label < 0 || label >= dataset.classes)
     fail("data set ", dataset.name, ": example ", example, " has label ", label, "; there are 0 to ",
          dataset.classes - 1);
-  labels.data<std::int32_t>()[k] = label;
+  batch.labels.template data<std::int32_t>()[k] = label;
 }
 
 void require_augmentable(const Dataset& dataset, const AugmentOptions& options) {
+  if (options.none()) return;
+  if (!dataset.has_pictures()) fail("data set ", dataset.name, ": only pictures can be augmented");
   const Shape example = dataset.example_shape();
   if (options.pad < 0 || options.pad >= std::min(example[0], example[1]))
     fail("data set ", dataset.name, ": pictures ", example, " cannot be padded by ", options.pad, " pixels");
@@ -69,10 +77,7 @@ Loader::Loader(const Dataset& dataset, const Options& options)
       rows_(options.rows == 0 ? options.batch_size - options.first_row : options.rows),
       batches_per_epoch_(dataset.size() / options.batch_size),
       order_(static_cast<std::size_t>(dataset.size())) {
-  for (Batch& buffer : buffers_) {
-    buffer.images = image_buffer(dataset_, rows_);
-    buffer.labels = Tensor(Shape{rows_}, DType::kInt32);
-  }
+  for (Batch& buffer : buffers_) make_room(dataset_, rows_, buffer);
   thread_ = std::jthread([this](const std::stop_token& stop) { produce(stop); });
 }
 
@@ -111,14 +116,13 @@ void Loader::fill(std::int64_t index, Batch& batch) {
   const std::int64_t first = index % batches_per_epoch_ * options_.batch_size;
   for (std::int64_t k = 0; k < rows_; ++k) {
     const std::int64_t row = options_.first_row + k, example = order_[first + row];
-    const auto picture = picture_of(dataset_.images, example);
-    const auto pixels = picture_of(batch.images, k);
     if (options_.augment.none())
-      std::ranges::copy(picture, pixels.begin());
+      copy_row(dataset_.images, example, batch.images, k);
     else
-      augment(draw_augmentation(options_.augment, options_.seed, index, row), dataset_.example_shape(), picture,
-              static_cast<std::uint8_t>(dataset_.zero_point), pixels);
-    put_label(dataset_, example, k, batch.labels);
+      augment(draw_augmentation(options_.augment, options_.seed, index, row), dataset_.example_shape(),
+              pixels_of(dataset_.images, example), static_cast<std::uint8_t>(dataset_.zero_point),
+              pixels_of(batch.images, k));
+    put_answer(dataset_, example, k, batch);
   }
   batch.index = index;
 }
@@ -136,16 +140,16 @@ void for_each_batch(const Dataset& dataset, std::int64_t batch_size,
                     const std::function<void(const EvaluationBatch&)>& body, const BatchChoice& choice) {
   dataset.check();
   require_batch_size(batch_size);
-  EvaluationBatch batch{.images = image_buffer(dataset, batch_size),
-                        .labels = Tensor(Shape{batch_size}, DType::kInt32)};
+  EvaluationBatch batch;
+  make_room(dataset, batch_size, batch);
   const std::int64_t last = std::min(choice.last, (dataset.size() + batch_size - 1) / batch_size);
   for (std::int64_t number = choice.first; number < last; number += choice.stride) {
     batch.first = number * batch_size;
     batch.valid = std::min(batch_size, dataset.size() - batch.first);
     for (std::int64_t k = 0; k < batch_size; ++k) {
       const std::int64_t example = batch.first + std::min(k, batch.valid - 1);
-      std::ranges::copy(picture_of(dataset.images, example), picture_of(batch.images, k).begin());
-      put_label(dataset, example, k, batch.labels);
+      copy_row(dataset.images, example, batch.images, k);
+      put_answer(dataset, example, k, batch);
     }
     body(batch);
   }

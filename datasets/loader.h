@@ -18,10 +18,12 @@ namespace miniqat::datasets {
 
 struct Batch {
   /// [batch, h, w, c] uint8, with the data set's scale and zero point: what a session takes in the place of the numbers
-  /// (core/engine/feeds.h)
+  /// (core/engine/feeds.h). Or the numbers of a data set that has them, [batch, ...] float32.
   CodedTensor images{};
-  /// [batch] int32
+  /// [batch] int32; undefined where the data have no classes.
   Tensor labels{};
+  /// [batch, k] float32; undefined where the data have no targets.
+  Tensor targets{};
   /// The number of the batch in the run, counted from 0 over all epochs.
   std::int64_t index = 0;
 };
@@ -92,6 +94,7 @@ struct EvaluationBatch {
   /// As in Batch.
   CodedTensor images{};
   Tensor labels{};
+  Tensor targets{};
   std::int64_t first = 0;
   std::int64_t valid = 0;
 };
