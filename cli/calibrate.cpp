@@ -68,8 +68,8 @@ void calibrate_run(const CalibrateArguments& arguments) {
     const Calibrated result = calibrate(arguments.request, out, display);
     if (arguments.verbose) std::printf("%s%s", details(result).c_str(), range_table(result.ranges).c_str());
     std::printf("done in %.1f s: %s, in float %s%s; run directory %s\n", result.seconds,
-                result.quantized.text().c_str(), result.quantized.validation ? "validation accuracy " : "",
-                percent(result.in_float.accuracy()).c_str(), printable(out.path().string()).c_str());
+                result.quantized.text().c_str(), result.quantized.validation ? "validation " : "",
+                result.in_float.text(false).c_str(), printable(out.path().string()).c_str());
   });
 }
 

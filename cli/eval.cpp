@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "bench/roofline.h"
 #include "cli/commands.h"
@@ -12,7 +13,7 @@
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
 #include "integer/format/model_file.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/evaluate/answers.h"
 #include "training/evaluate/evaluator.h"
 #include "training/model_source.h"
@@ -59,24 +60,38 @@ struct Subject {
 /// What came of it.
 struct EvalResult {
   Evaluation evaluation;
-  Answers answers;
+  /// By class; none where the task is another.
+  std::optional<Answers> answers = {};
+
+  EvalResult(const Task& task, const datasets::Dataset& pictures) {
+    if (&task == &classification()) answers.emplace(pictures);
+  }
+  OnLogits listener() {
+    return [this](std::int64_t i, std::span<const float> row) {
+      if (answers) answers->add(i, row);
+    };
+  }
 };
 
-EvalResult evaluate_in_integers(const integer::Model& model, const std::string& source,
+EvalResult evaluate_in_integers(const integer::Model& model, const Task& task, const std::string& source,
                                 const datasets::Dataset& pictures) {
-  require_fit(model, pictures, source);
-  Answers answers(pictures);
-  const Evaluation evaluation =
-      evaluate_integers(model, pictures, [&](std::int64_t i, std::span<const float> row) { answers.add(i, row); });
-  return {evaluation, std::move(answers)};
+  require_fit(model, task, pictures, source);
+  EvalResult result(task, pictures);
+  result.evaluation = evaluate_integers(model, task, pictures, result.listener());
+  return result;
 }
 
 EvalResult evaluate_simulation(const RunSource& run, const datasets::Dataset& pictures, Profile* profile) {
   EvaluationSession simulation(run, pictures);
-  Answers answers(pictures);
-  const OnLogits add = [&](std::int64_t i, std::span<const float> row) { answers.add(i, row); };
-  const Evaluation evaluation = evaluate(simulation.session, simulation.classifier, pictures, add, profile);
-  return {evaluation, std::move(answers)};
+  EvalResult result(*simulation.classifier.task, pictures);
+  result.evaluation =
+      evaluate(simulation.session, simulation.classifier, pictures, result.listener(), profile);
+  return result;
+}
+
+void refuse_classes(const EvalArguments& arguments, const Task& task) {
+  if (&task == &classification() || (!arguments.by_class && !arguments.wrong)) return;
+  throw UsageError(concat(arguments.by_class ? "--by-class" : "--wrong", " is for classes; the task is ", task.name));
 }
 
 void print_evaluation_json(const EvalArguments& arguments, const Subject& subject, const datasets::Dataset& split,
@@ -88,16 +103,15 @@ void print_evaluation_json(const EvalArguments& arguments, const Subject& subjec
                {"quantization", subject.quantization},
                {"bits", subject.bits},
                {"integer", subject.integer},
-               {"examples", evaluation.examples},
-               {"correct", evaluation.correct},
-               {"accuracy", evaluation.accuracy()},
-               {"balanced_accuracy", *evaluation.balanced_accuracy},
-               {"loss", evaluation.loss}};
+               {"examples", evaluation.examples}};
+  if (result.answers) json["correct"] = evaluation.correct();
+  for (const Measure& one : evaluation.measures) json[one.kind->key] = one.value;
+  json["loss"] = evaluation.loss;
   if (arguments.by_class) {
-    json["classes"] = result.answers.classes_json();
-    json["confusion"] = result.answers.confusion_json();
+    json["classes"] = result.answers->classes_json();
+    json["confusion"] = result.answers->confusion_json();
   }
-  if (arguments.wrong) json["wrong"] = result.answers.wrong_json();
+  if (arguments.wrong) json["wrong"] = result.answers->wrong_json();
   std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
@@ -116,12 +130,11 @@ void print(const EvalArguments& arguments, const Subject& subject, const dataset
   }
   const Evaluation& evaluation = result.evaluation;
   const std::string part = evaluation.examples < split.size() ? concat("first ", evaluation.examples, " of ") : "";
-  std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld)%s, loss %.4f\n", printable(subject.model).c_str(),
+  std::printf("%s %s%s on %s (%s%s): %s, loss %.4f\n", printable(subject.model).c_str(),
               subject.quantization.c_str(), subject.integer ? " integers" : "", split.name.c_str(), part.c_str(),
-              arguments.split.c_str(), 100 * evaluation.accuracy(), static_cast<long>(evaluation.correct),
-              static_cast<long>(evaluation.examples), balanced_text(evaluation).c_str(), evaluation.loss);
-  if (arguments.by_class) std::printf("\n%s", class_table(result.answers).c_str());
-  if (arguments.wrong) std::printf("\n%s", wrong_table(result.answers).c_str());
+              arguments.split.c_str(), evaluation.text(true).c_str(), evaluation.loss);
+  if (arguments.by_class) std::printf("\n%s", class_table(*result.answers).c_str());
+  if (arguments.wrong) std::printf("\n%s", wrong_table(*result.answers).c_str());
 }
 
 datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets::Dataset& split) {
@@ -131,6 +144,7 @@ datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets
 void evaluate_run(const EvalArguments& arguments) {
   const RunSource run =
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
+  refuse_classes(arguments, task_of(run.settings));
   require_split(run, arguments.split, arguments.dataset);
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = split_of(data, arguments.split);
@@ -145,7 +159,7 @@ void evaluate_run(const EvalArguments& arguments) {
     if (!arguments.integer) return evaluate_simulation(run, pictures, arguments.profile ? &profile : nullptr);
     const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
     subject.bits = bits_of(model).json();
-    return evaluate_in_integers(model, run.directory.eval_graph().string(), pictures);
+    return evaluate_in_integers(model, task_of(run.settings), run.directory.eval_graph().string(), pictures);
   };
   const EvalResult result = evaluated();
   print_note(run.note);
@@ -192,7 +206,9 @@ void evaluate_file(const EvalArguments& arguments) {
                         .bits = bits.json(),
                         .integer = true};
   const datasets::Dataset pictures = chosen_pictures(arguments, split);
-  const EvalResult result = evaluate_in_integers(model, arguments.model, pictures);
+  const Task& task = task_for(pictures);
+  refuse_classes(arguments, task);
+  const EvalResult result = evaluate_in_integers(model, task, arguments.model, pictures);
   print_file_notes(data.remarks());
   print_note(datasets::note_on_first(pictures, split));
   print(arguments, subject, split, result);

@@ -215,8 +215,8 @@ void check(const ExportArguments& arguments, const Command& command) {
     throw UsageError(concat("--input-scale must be a positive number, not ", *arguments.input_scale));
 }
 
-/// `bytes` is the grid of the pictures' bytes.
-integer::Model convert_for(const RunSource& run, const integer::Grid& bytes, bool input_is_given) {
+/// `bytes` is the grid of the pictures' bytes; none of numbers.
+integer::Model convert_for(const RunSource& run, const std::optional<integer::Grid>& bytes, bool input_is_given) {
   if (quantization_of(run.directory).is_float())
     fail(run.directory.eval_graph().string(), ": this is a float network, no tensor of it has a range: ",
          "`miniqat calibrate` or `miniqat quantize` makes integers of it; --format onnx-float exports it as it is");
@@ -244,11 +244,12 @@ void export_float(const ExportArguments& arguments) {
 void export_run(const ExportArguments& arguments) {
   const RunSource run =
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
-  const integer::Grid bytes =
+  const std::optional<integer::Grid> of_pictures =
       arguments.input_scale
           ? integer::Grid{.scale = *arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8}
           : recorded_input(run);
-  const integer::Model model = convert_for(run, bytes, arguments.input_scale.has_value());
+  const integer::Model model = convert_for(run, of_pictures, arguments.input_scale.has_value());
+  const integer::Grid bytes = of_pictures.value_or(model.tensor(model.input).grid);
   const Format& format = format_of(arguments);
   const OutFiles out = format.files({arguments, run, model, bytes});
   std::vector<FileContent> contents;

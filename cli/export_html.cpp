@@ -30,7 +30,9 @@ std::string label_of(const RunSource& run) {
 exporters::HtmlModel compared_model(const std::string& path) {
   const RunSource run = open_run(path, "");
   print_note(run.note);
-  const integer::Grid bytes = recorded_input(run);
+  const std::optional<integer::Grid> recorded = recorded_input(run);
+  if (!recorded) fail(path, ": the page shows pictures, and this run's data are numbers");
+  const integer::Grid bytes = *recorded;
   return {.model = convert_run(run.directory, run.checkpoint, bytes),
           .label = label_of(run),
           .bytes = bytes,

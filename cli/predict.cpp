@@ -7,6 +7,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/notes.h"
+#include "core/text/classic.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
@@ -40,8 +41,37 @@ std::string with_score(const datasets::Dataset& data, const Prediction& predicti
   return concat(name_cell(data.class_name(number)), " ", percent(prediction.scores[static_cast<std::size_t>(number)]));
 }
 
+/// "0.31 -1.2 ...": the first few.
+std::string numbers_text(const std::vector<double>& numbers) {
+  constexpr std::size_t kShown = 8;
+  std::string text;
+  for (std::size_t k = 0; k < std::min(numbers.size(), kShown); ++k)
+    text += formatted(k == 0 ? "%.5g" : " %.5g", numbers[k]);
+  return numbers.size() > kShown ? text + " ..." : text;
+}
+
+/// Numbers beside what they should have been, as far as the data say.
+void print_numbers(const AskedPictures& examples, const std::vector<Prediction>& predictions) {
+  const datasets::Dataset& data = examples.data;
+  std::vector<TableLine> lines = {{"example", "target", "predicted"}};
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    std::vector<double> targets;
+    if (data.targets.defined()) {
+      const std::size_t each = predictions[i].outputs.size();
+      for (std::size_t k = 0; k < each; ++k) {
+        const double value = data.targets.values<float>()[i * each + k];
+        targets.push_back(data.target_standard ? data.target_standard->restored(k, value) : value);
+      }
+    }
+    lines.push_back({printable(examples.asked[i].word), targets.empty() ? "-" : numbers_text(targets),
+                     numbers_text(predictions[i].outputs)});
+  }
+  std::printf("%s", aligned(lines, lines.front().size()).c_str());
+}
+
 void print_predictions(const PredictArguments& arguments, const AskedPictures& pictures,
                        const std::vector<Prediction>& predictions) {
+  if (!predictions.empty() && !predictions.front().outputs.empty()) return print_numbers(pictures, predictions);
   std::vector<TableLine> lines = {{"picture", "label", "class", "score", "next"}};
   const bool are_files = !pictures.asked.front().file.empty();
   if (are_files) lines[0].emplace_back("file");
@@ -70,6 +100,10 @@ Json prediction_json(const datasets::Dataset& data, const AskedPicture& asked, c
   Json json = {{"picture", asked.number ? Json(*asked.number) : Json(asked.word)},
                {"label", asked.label ? Json(*asked.label) : Json(nullptr)}};
   if (!asked.file.empty()) json["file"] = asked.file;
+  if (!prediction.outputs.empty()) {
+    json["outputs"] = prediction.outputs;
+    return json;
+  }
   const bool decided = prediction.predicted >= 0;
   json["predicted"] = decided ? Json(prediction.predicted) : Json(nullptr);
   json["class"] = decided ? Json(data.class_name(prediction.predicted)) : Json(nullptr);

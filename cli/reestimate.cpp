@@ -54,7 +54,7 @@ void reestimate_run(const ReestimateArguments& arguments) {
     BatchDisplay display;
     const Reestimated result = reestimate(arguments.request, out, display);
     std::printf("done in %.1f s: %s, before %s%s; run directory %s\n", result.seconds, result.after.text().c_str(),
-                result.after.validation ? "validation accuracy " : "", percent(result.before.accuracy()).c_str(),
+                result.after.validation ? "validation " : "", result.before.text(false).c_str(),
                 printable(out.path().string()).c_str());
   });
 }

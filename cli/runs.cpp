@@ -29,9 +29,11 @@ struct RunsArguments {
   bool json = false;
 };
 
-std::string accuracy_text(const ListedRun& run) {
-  if (run.test_accuracy) return percent(*run.test_accuracy);
-  return run.validation_accuracy ? percent(*run.validation_accuracy) + " (validation)" : "-";
+std::string result_text(const ListedRun& run) {
+  const std::optional<Measure>& measure = run.test ? run.test : run.validation;
+  if (!measure) return "-";
+  return concat(measure->kind->is_share ? "" : concat(measure->kind->brief, " "), measure->text(),
+                run.test ? "" : " (validation)");
 }
 
 std::string duration_text(const ListedRun& run) {
@@ -44,7 +46,7 @@ void print_runs(const std::vector<ListedRun>& runs) {
   std::vector<TableLine> lines = {{"run", "model", "data set", "bits", "accuracy", "time", "command"}};
   for (const ListedRun& run : runs)
     lines.push_back({printable(run.name), dashed(run.model), dashed(run.dataset), dashed(run.quantization),
-                     accuracy_text(run), duration_text(run),
+                     result_text(run), duration_text(run),
                      dashed(run.complete ? run.command : concat("[", run.state, "] ", run.command))});
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
 }

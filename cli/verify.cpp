@@ -140,7 +140,10 @@ void verify_run(const VerifyArguments& arguments) {
   print_note(datasets::note_on_first(split, test));
   print_file_notes(split);
 
+  if (arguments.bounds.accuracy_difference && simulation.classifier.task != &classification())
+    throw UsageError("--max-accuracy-difference is for classes");
   VerifyReport report;
+  report.noun = split.noun();
   report.run = arguments.run;
   report.model = run.settings.model;
   report.quantization = quantization_of(run.directory).label();

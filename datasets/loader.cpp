@@ -12,8 +12,7 @@ namespace miniqat::datasets {
 
 namespace {
 
-template <class Batch>
-void make_room(const Dataset& dataset, std::int64_t batch_size, Batch& batch) {
+void make_room(const Dataset& dataset, std::int64_t batch_size, Examples& batch) {
   batch.images = room_for(dataset.images, batch_size);
   if (dataset.has_pictures()) batch.images.grid = {dataset.scale, static_cast<float>(dataset.zero_point)};
   batch.labels = room_for(dataset.labels, batch_size);
@@ -32,15 +31,14 @@ auto pixels_of(Pictures& images, std::int64_t number) {
 }
 
 /// The k-th example of a batch gets what the data set's given example is to be answered with.
-template <class Batch>
-void put_answer(const Dataset& dataset, std::int64_t example, std::int64_t k, Batch& batch) {
+void put_answer(const Dataset& dataset, std::int64_t example, std::int64_t k, Examples& batch) {
   copy_row(dataset.targets, example, batch.targets, k);
   if (!dataset.has_classes()) return;
   const std::int32_t label = dataset.labels.data<std::int32_t>()[example];
   if (label < 0 || label >= dataset.classes)
     fail("data set ", dataset.name, ": example ", example, " has label ", label, "; there are 0 to ",
          dataset.classes - 1);
-  batch.labels.template data<std::int32_t>()[k] = label;
+  batch.labels.data<std::int32_t>()[k] = label;
 }
 
 void require_augmentable(const Dataset& dataset, const AugmentOptions& options) {

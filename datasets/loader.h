@@ -16,7 +16,8 @@
 
 namespace miniqat::datasets {
 
-struct Batch {
+/// Some examples of a data set, with what a network is to say of them.
+struct Examples {
   /// [batch, h, w, c] uint8, with the data set's scale and zero point: what a session takes in the place of the numbers
   /// (core/engine/feeds.h). Or the numbers of a data set that has them, [batch, ...] float32.
   CodedTensor images{};
@@ -24,6 +25,15 @@ struct Batch {
   Tensor labels{};
   /// [batch, k] float32; undefined where the data have no targets.
   Tensor targets{};
+
+  /// Element i of the images as the number that the network sees.
+  float number(std::size_t i) const {
+    if (!images.grid) return images.values<float>()[i];
+    return (static_cast<float>(images.values<std::uint8_t>()[i]) - images.grid->zero_point) * images.grid->scale;
+  }
+};
+
+struct Batch : Examples {
   /// The number of the batch in the run, counted from 0 over all epochs.
   std::int64_t index = 0;
 };
@@ -90,11 +100,7 @@ class Loader {
 
 /// A batch for evaluation: examples [first, first + valid), the rest of a last partial batch filled up with copies of
 /// the last example, which must not be counted.
-struct EvaluationBatch {
-  /// As in Batch.
-  CodedTensor images{};
-  Tensor labels{};
-  Tensor targets{};
+struct EvaluationBatch : Examples {
   std::int64_t first = 0;
   std::int64_t valid = 0;
 };

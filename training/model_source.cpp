@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/graph_json.h"
+#include "core/graph/losses.h"
 #include "core/graph/reach.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
@@ -103,23 +104,23 @@ std::int64_t fixed_batch(const std::string& file, const std::string& output) {
   if (is_onnx_file(file)) return importers::fixed_batch(file);
   NamedNetwork network = read_named_network(file, 0, {});
   if (!output.empty()) choose_output_of(network, file, output);
-  return find_classifier(std::move(network.graph), file).images.shape()[0];
+  return find_images(network.graph, file).shape()[0];
 }
 
 void check_model_name(const std::string& model) {
   if (!is_graph_file(model)) models::find_model(model);
 }
 
-Classifier read_classifier(const ClassifierOptions& options, const Shape& example) {
+Classifier read_classifier(const ClassifierOptions& options, const Shape& example, const Task& task) {
   if (!options.model_graph.empty()) {
-    Classifier copy = find_classifier(read_network(options.model_graph), options.model_graph);
+    Classifier copy = find_classifier(read_network(options.model_graph), options.model_graph, task);
     if (copy.images.shape()[0] == options.batch_size || !is_onnx_file(options.model)) return copy;
   }
   NamedNetwork network = read_named_network(options.model, options.batch_size, example);
   std::vector<std::string> left_out = choose_output_of(network, options.model, options.output);
   Classifier classifier;
   try {
-    classifier = find_classifier(std::move(network.graph), options.model);
+    classifier = find_classifier(std::move(network.graph), options.model, task);
   } catch (const Error& error) {
     fail(error.what(), left_out.empty() ? "" : concat("; `output` chooses another output: ", joined(left_out)));
   }
@@ -129,8 +130,7 @@ Classifier read_classifier(const ClassifierOptions& options, const Shape& exampl
 
 namespace {
 
-constexpr const char* kWhatIsTrained =
-    "miniqat trains classifiers of pictures, which have a logit for each class (softmax)";
+constexpr const char* kWhatHasLogits = "a network for classes has a logit for each class (softmax)";
 
 std::string other_outputs(const Classifier& classifier) {
   return classifier.left_out.empty() ? "" : concat("; `output` chooses another output: ", joined(classifier.left_out));
@@ -139,26 +139,28 @@ std::string other_outputs(const Classifier& classifier) {
 /// A network for something else. Known before any picture is.
 void refuse_one_logit(const Classifier& classifier, const std::string& source) {
   const Shape& logits = classifier.logits.shape();
-  if (logits[1] == 1)
+  if (classifier.task == &classification() && logits[1] == 1)
     fail(source, ": the logits are ", logits, ": ", classifier.logits.name(),
-         " gives one number for a picture, a regression or the logit of a sigmoid, and ", kWhatIsTrained,
+         " gives one number for an example, a regression or the logit of a sigmoid (`task`), and ", kWhatHasLogits,
          other_outputs(classifier));
 }
 
-void require_logits(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {
-  const Shape& logits = classifier.logits.shape();
-  if (logits[1] == dataset.classes) return;
+void require_outputs(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {
+  const std::int64_t needed = classifier.task->outputs_for(dataset);
+  if (classifier.outputs() == needed) return;
   refuse_one_logit(classifier, source);
-  fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{logits[0], dataset.classes}, "; ",
-       kWhatIsTrained, other_outputs(classifier));
+  const Shape& outputs = classifier.logits.shape();
+  fail(source, ": the ", classifier.task->outputs, " are ", outputs, ", ", dataset.name, " needs ",
+       Shape{outputs[0], needed}, classifier.task == &classification() ? concat("; ", kWhatHasLogits) : "",
+       other_outputs(classifier));
 }
 
 }  // namespace
 
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset) {
+  const Task& task = options.task == nullptr ? task_for(dataset) : *options.task;
   if (is_graph_file(options.model)) {
-    Classifier classifier = read_classifier(options, dataset.example_shape());
-    require_logits(classifier, dataset, options.model);
+    Classifier classifier = read_classifier(options, dataset.example_shape(), task);
     require_fit(classifier, dataset, options.model);
     if (classifier.images.shape()[0] != options.batch_size)
       fail(options.model, ": the input ", classifier.images.shape(), " is for batches of ",
@@ -167,37 +169,34 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
     return classifier;
   }
   Classifier classifier;
+  classifier.task = &task;
+  std::vector<std::int64_t> extents = {options.batch_size};
   const Shape example = dataset.example_shape();
+  extents.insert(extents.end(), example.extents().begin(), example.extents().end());
   classifier.images =
-      layers::placeholder(classifier.graph, "images", {options.batch_size, example[0], example[1], example[2]});
+      layers::placeholder(classifier.graph, dataset.has_pictures() ? "images" : "inputs", Shape(extents));
   classifier.logits =
       models::find_model(options.model)
-          .build(classifier.graph, classifier.images, {.classes = dataset.classes, .width = options.width});
+          .build(classifier.graph, classifier.images, {.classes = task.outputs_for(dataset), .width = options.width});
   classifier.graph.set_outputs({classifier.logits});
   return classifier;
 }
 
 Output find_images(const Graph& graph, const std::string& source) {
-  const Node* found = nullptr;
+  std::vector<const Node*> pictures, others;
   for (const Node* node : graph.nodes()) {
-    const bool images = node->as<Placeholder>() != nullptr && node->output_specs()[0].dtype == DType::kFloat32 &&
-                        node->output_specs()[0].shape.rank() == 4;
-    if (!images) continue;
-    if (found != nullptr)
-      fail(source, ": both ", describe(*found), " and ", describe(*node), " could take the pictures");
-    found = node;
+    const bool is_only_target = !node->uses().empty() && std::ranges::all_of(node->uses(), is_target);
+    if (node->as<Placeholder>() == nullptr || node->output_specs()[0].dtype != DType::kFloat32 || is_only_target)
+      continue;
+    const std::size_t rank = node->output_specs()[0].shape.rank();
+    if (rank >= 2) (rank == 4 ? pictures : others).push_back(node);
   }
-  if (found == nullptr) {
-    const auto nodes = graph.nodes();
-    const auto other = std::ranges::find_if(nodes, [](const Node* node) {
-      return node->as<Placeholder>() != nullptr && node->output_specs()[0].dtype == DType::kFloat32;
-    });
-    fail(source, ": no float32 Placeholder [n, h, w, c] takes the pictures",
-         other == nodes.end() ? ""
-                              : concat("; ", describe(**other), " takes ", (*other)->output_specs()[0].shape,
-                                       ", and miniqat trains classifiers of pictures"));
-  }
-  return found->output();
+  const std::vector<const Node*>& found = pictures.empty() ? others : pictures;
+  if (found.size() > 1)
+    fail(source, ": both ", describe(*found[0]), " and ", describe(*found[1]), " could take the ",
+         pictures.empty() ? "examples" : "pictures");
+  if (found.empty()) fail(source, ": no float32 Placeholder [n, ...] takes the examples");
+  return found.front()->output();
 }
 
 namespace {
@@ -212,7 +211,7 @@ const Node* find_other_input(const Graph& graph, const Output& tensor, const Out
 
 /// The settings that make pictures of a user's own files fit; "" for data that have a name.
 std::string settings_that_fit(const Shape& input, const Shape& example, const std::string& dataset) {
-  if (!datasets::is_path(dataset)) return "";
+  if (!datasets::is_path(dataset) || input.rank() != 4 || example.rank() != 3) return "";
   std::string settings;
   if (input[1] != example[0] || input[2] != example[1]) settings = concat("`image_size` ", input[1], "x", input[2]);
   const bool colour = input[3] != example[2];
@@ -225,16 +224,18 @@ std::string settings_that_fit(const Shape& input, const Shape& example, const st
 
 }  // namespace
 
-Classifier find_classifier(Graph graph, const std::string& source) {
-  Classifier classifier{.graph = std::move(graph), .images = {}, .logits = {}};
+Classifier find_classifier(Graph graph, const std::string& source, const Task& task) {
+  Classifier classifier{.graph = std::move(graph), .images = {}, .logits = {}, .task = &task};
   classifier.images = find_images(classifier.graph, source);
-  if (classifier.graph.outputs().empty()) fail(source, ": \"outputs\" must name the logits");
+  if (classifier.graph.outputs().empty()) fail(source, ": \"outputs\" must name the ", task.outputs);
   classifier.logits = classifier.graph.outputs().front();
-  if (classifier.logits.shape().rank() != 2)
-    fail(source, ": the first output, ", classifier.logits.name(), " ", classifier.logits.shape(),
-         ", must be logits [n, classes]: miniqat trains classifiers of pictures");
+  const Shape& outputs = classifier.logits.shape();
+  if (outputs.rank() == 0 || outputs[0] != classifier.images.shape()[0] ||
+      (&task == &classification() && outputs.rank() != 2))
+    fail(source, ": the first output, ", classifier.logits.name(), " ", outputs, ", must be ", task.outputs, " [n, ",
+         &task == &classification() ? "classes" : "...", "]");
   if (const Node* other = find_other_input(classifier.graph, classifier.logits, classifier.images))
-    fail(source, ": ", classifier.logits.name(), " depends on ", describe(*other), " as well as on the pictures of ",
+    fail(source, ": ", classifier.logits.name(), " depends on ", describe(*other), " as well as on the examples of ",
          describe(*classifier.images.node), "; nothing else can be fed in training");
   return classifier;
 }
@@ -242,40 +243,56 @@ Classifier find_classifier(Graph graph, const std::string& source) {
 void require_pictures_fit(const Output& images, const Shape& example, const std::string& dataset,
                           const std::string& source) {
   const Shape& input = images.shape();
-  if (Shape{input[1], input[2], input[3]} != example)
-    fail(source, ": the input is ", input, ", the pictures of ", dataset, " are ", example);
+  if (Shape(input.extents().subspan(1)) != example)
+    fail(source, ": the input is ", input, ", the ", example.rank() == 3 ? "pictures" : "examples", " of ", dataset,
+         " are ", example);
 }
 
 void require_pictures_fit(const ClassifierOptions& options, const Shape& example, const std::string& dataset) {
-  const Classifier classifier = read_classifier(options, example);
+  // Whose outputs these are is known with the data only, but of a user who says it.
+  const Task* task = options.task;
+  const Classifier classifier = read_classifier(options, example, task == nullptr ? regression() : *task);
   const Shape& input = classifier.images.shape();
   try {
     require_pictures_fit(classifier.images, example, dataset, options.model);
   } catch (const Error& error) {
     fail(error.what(), settings_that_fit(input, example, dataset));
   }
-  refuse_one_logit(classifier, options.model);
+  if (task != nullptr) refuse_one_logit(classifier, options.model);
 }
 
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {
   require_pictures_fit(classifier.images, dataset.example_shape(), dataset.name, source);
-  const Shape& images = classifier.images.shape();
-  const Shape& logits = classifier.logits.shape();
-  if (logits != Shape{images[0], dataset.classes})
-    fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{images[0], dataset.classes});
+  require_outputs(classifier, dataset, source);
 }
 
+namespace {
+
+bool is_unread(const Graph& graph, const Node& node) {
+  return node.uses().empty() && !graph.is_output(node.output());
+}
+
+/// Erases what nothing reads: a placeholder, or a tensor with all that only it reads.
+void erase_target(Graph& graph, Node& node) {
+  if (!is_unread(graph, node) || (node.inputs().empty() && node.as<Placeholder>() == nullptr)) return;
+  const std::vector<Output> inputs(node.inputs().begin(), node.inputs().end());
+  graph.erase(node);
+  for (const Output& input : inputs)
+    if (graph.owns(input.node)) erase_target(graph, *input.node);
+}
+
+}  // namespace
+
 Classifier without_loss(const Classifier& training) {
-  Classifier copy{.graph = training.graph.clone(), .images = {}, .logits = {}};
+  Classifier copy{.graph = training.graph.clone(), .images = {}, .logits = {}, .task = training.task};
   Graph& graph = copy.graph;
-  const auto unread = [&](const Node& node) { return node.uses().empty() && !graph.is_output(node.output()); };
   std::vector<Node*> losses;
   for (Node* node : graph.nodes())
-    if (node->as<layers::SoftmaxCrossEntropy>() != nullptr && unread(*node)) losses.push_back(node);
+    if (is_loss(*node) && is_unread(graph, *node)) losses.push_back(node);
   for (Node* node : losses) {
-    Node& labels = *node->input(1).node;
+    Node& target = *target_of(*node).node;
     graph.erase(*node);
-    if (labels.as<Placeholder>() != nullptr && unread(labels)) graph.erase(labels);
+    erase_target(graph, target);
   }
   copy.images = graph.at(training.images.node->name()).output();
   if (graph.outputs().empty()) fail("the classifier's graph has no outputs any more");
@@ -291,7 +308,7 @@ Graph with_quantizers(const Graph& graph, const std::set<std::string>& working) 
 }
 
 Classifier without_quantizers(const Classifier& network) {
-  Classifier copy{.graph = with_quantizers(network.graph, {}), .images = {}, .logits = {}};
+  Classifier copy{.graph = with_quantizers(network.graph, {}), .images = {}, .logits = {}, .task = network.task};
   copy.images = copy.graph.output_at(network.images.name());
   copy.logits = copy.graph.outputs().front();
   return copy;
@@ -303,13 +320,8 @@ Classifier evaluation_of(const Classifier& training) {
   return evaluation;
 }
 
-TrainingEnds add_loss(Classifier& classifier, double label_smoothing, std::vector<double> class_weights) {
-  Graph& graph = classifier.graph;
-  const Output labels =
-      layers::placeholder(graph, graph.unique_name("labels"), {classifier.logits.shape()[0]}, DType::kInt32);
-  return {labels, layers::softmax_cross_entropy(
-                      graph, classifier.logits, labels, graph.unique_name("loss"),
-                      {.label_smoothing = label_smoothing, .class_weights = std::move(class_weights)})};
+TrainingEnds add_loss(Classifier& classifier, const LossOptions& options) {
+  return classifier.task->add_loss(classifier.graph, classifier.images, classifier.logits, options);
 }
 
 }  // namespace miniqat::training

@@ -9,18 +9,23 @@
 
 #include "core/graph/graph.h"
 #include "datasets/dataset.h"
+#include "training/task/task.h"
 
 namespace miniqat::training {
 
-/// A classifier as a graph with its ends.
+/// A network as a graph with its ends, and what it learns.
 struct Classifier {
   Graph graph;
-  /// [n, h, w, c] float32 placeholder.
+  /// float32 placeholder, [n, h, w, c] of pictures, [n, ...] of numbers.
   Output images;
-  /// [n, classes]; the graph's first output.
+  /// The graph's first output: [n, classes] of a network that tells classes apart, [n, ...] of any other.
   Output logits;
   /// The names of the outputs that were left out of a model file with several.
   std::vector<std::string> left_out = {};
+  const Task* task = &classification();
+
+  /// Numbers that it gives for an example.
+  std::int64_t outputs() const { return logits.shape().elements() / logits.shape()[0]; }
 };
 
 /// Whether --model names a file rather than a model from `miniqat models`.
@@ -60,26 +65,28 @@ struct ClassifierOptions {
   std::string output = {};
   /// For errors: so many such batches are one of --batch-size.
   std::int64_t shards = 1;
+  /// Null: what the data are for (task_for()).
+  const Task* task = nullptr;
 };
 
-/// Builds a model for a data set's pictures, or reads it from a file and checks that its input and its first
-/// output fit the data set and the batch size. Of a file with several outputs one is kept (choose_output()); a run's
+/// Builds a model for a data set's examples, or reads it from a file and checks that its input and its first
+/// output fit the data set, the task and the batch size. Of a file with several outputs one is kept (choose_output()); a run's
 /// copy has the network as it was trained. Throws Error that says what does not fit.
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset);
 
-/// The graph's only float placeholder of rank 4, which takes the pictures. Throws Error for none and for several, which
-/// says what miniqat trains.
-/// `source` names the graph in errors.
+/// The graph's float placeholder that takes the examples: the only one of rank 4, or else the only one of rank 2 and
+/// more that no loss reads as its target. Throws Error for none and for several. `source` names the graph in errors.
 Output find_images(const Graph& graph, const std::string& source);
 
 /// The ends of a graph that is there already: find_images() and its first output. Throws Error when there is no such
-/// thing, and where that output needs another input, too. `source` names the graph in errors.
-Classifier find_classifier(Graph graph, const std::string& source);
+/// thing, where classes have no logits [n, classes], and where that output needs another input, too. `source` names the
+/// graph in errors.
+Classifier find_classifier(Graph graph, const std::string& source, const Task& task = classification());
 
-/// Throws Error unless the classifier takes the data set's pictures and tells its classes apart.
+/// Throws Error unless the network takes the data set's examples and gives what its task needs of them.
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source);
 
-/// require_fit() of the pictures alone, which have the shape [h, w, c] of `example`.
+/// require_fit() of the examples alone, which have the shape of `example`.
 void require_pictures_fit(const Output& images, const Shape& example, const std::string& dataset,
                           const std::string& source);
 
@@ -90,15 +97,11 @@ Classifier read_classifier(const ClassifierOptions& options);
 /// Throws Error unless the classifier in a model file takes such pictures; it names the flags of `train` that help.
 void require_pictures_fit(const ClassifierOptions& options, const Shape& example, const std::string& dataset);
 
-/// The classifier with `labels` and `loss` added to it.
-struct TrainingEnds {
-  Output labels;
-  Output loss;
-};
-/// `class_weights`: one number a class, or none (SoftmaxCrossEntropyAttributes).
-TrainingEnds add_loss(Classifier& classifier, double label_smoothing = 0, std::vector<double> class_weights = {});
+/// Adds the loss of the network's task.
+TrainingEnds add_loss(Classifier& classifier, const LossOptions& options = {});
 
-/// A copy of a classifier without the loss that add_loss() gave it. Throws Error for a graph without outputs.
+/// A copy of a classifier without the losses of its task, and what only they need. Throws Error for a graph without
+/// outputs.
 Classifier without_loss(const Classifier& training);
 
 /// A clone of the graph in which only the named quantizers work; the others' readers take what these read.

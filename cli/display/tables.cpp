@@ -124,7 +124,7 @@ std::string in_thousands(std::int64_t count) {
 
 void add_figures(TableLine& line, const Measurement& measurement) {
   line.push_back(formatted("%+.4f", measurement.loss_increase));
-  line.push_back(percent(measurement.evaluation.accuracy()));
+  line.push_back(measurement.evaluation.main().text());
   line.push_back(measurement.snr_db ? formatted("%.1f", *measurement.snr_db) : "-");
 }
 
@@ -187,9 +187,11 @@ std::string quantize_table(const QuantizationResult& result) {
       result.by_balanced_accuracy || std::ranges::any_of(result.rows, [](const QuantizedRow& row) {
         return row.accuracies.validation->has_uneven_classes() || row.accuracies.test->has_uneven_classes();
       });
+  // Whoever reads numbers without a percent sign wants to know what they are.
+  const MeasureKind& kind = *result.rows.front().accuracies.test->main().kind;
   TableLine head = {"network"};
   for (const char* part : {"validation", "test"}) {
-    head.emplace_back(part);
+    head.push_back(kind.is_share ? part : concat(part, " ", kind.brief));
     if (balanced) head.emplace_back("balanced");
   }
   for (const char* cost : {"parameter bytes", "bit operations"}) head.emplace_back(cost);
@@ -197,8 +199,9 @@ std::string quantize_table(const QuantizationResult& result) {
   for (const QuantizedRow& row : result.rows) {
     TableLine line = {row.name + (row.name == result.chosen ? " *" : "")};
     for (const std::optional<Evaluation>& part : {row.accuracies.validation, row.accuracies.test}) {
-      line.push_back(percent(part->accuracy()));
-      if (balanced) line.push_back(part->balanced_accuracy ? percent(*part->balanced_accuracy) : "-");
+      line.push_back(part->main().text());
+      const std::optional<double> share = part->find("balanced_accuracy");
+      if (balanced) line.push_back(share ? percent(*share) : "-");
     }
     line.push_back(in_thousands(row.cost.parameter_bytes));
     line.push_back(in_thousands(row.cost.bit_operations));
@@ -228,7 +231,8 @@ std::string sensitivity_table(const Sensitivity& sensitivity, std::size_t rows) 
     for (const Measurement& measurement : one.alone) order.push_back({&one, &measurement});
   std::ranges::stable_sort(order, std::greater(), [](const Row& row) { return row.measurement->loss_increase; });
   const std::size_t shown = rows == 0 ? order.size() : std::min(rows, order.size());
-  std::vector<TableLine> lines = {{"layer", "quantized alone", "bits", "loss increase", "accuracy", "SNR (dB)"}};
+  const char* measure = sensitivity.in_float.main().kind->brief;
+  std::vector<TableLine> lines = {{"layer", "quantized alone", "bits", "loss increase", measure, "SNR (dB)"}};
   for (const Row& row : std::span(order).first(shown)) {
     TableLine& line = lines.emplace_back(TableLine{row.quantizer->layer, row.quantizer->kind()});
     line.push_back(concat(row.measurement->bits));
@@ -241,8 +245,8 @@ std::string sensitivity_table(const Sensitivity& sensitivity, std::size_t rows) 
 
 std::string together_table(const Sensitivity& sensitivity) {
   std::vector<TableLine> lines = {
-      {"all layers", "loss", "increase", "accuracy", "SNR (dB)"},
-      {"float", formatted("%.4f", sensitivity.in_float.loss), "-", percent(sensitivity.in_float.accuracy()), "-"}};
+      {"all layers", "loss", "increase", sensitivity.in_float.main().kind->brief, "SNR (dB)"},
+      {"float", formatted("%.4f", sensitivity.in_float.loss), "-", sensitivity.in_float.main().text(), "-"}};
   const auto add = [&](const std::string& name, const Measurement& measurement) {
     add_figures(lines.emplace_back(TableLine{name, formatted("%.4f", measurement.evaluation.loss)}), measurement);
   };

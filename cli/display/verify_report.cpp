@@ -23,7 +23,8 @@ std::string percentage(double share, int digits) {
 }
 
 std::string score_row(const Score& score) {
-  return formatted("%-24s %9s %12s %14s %9d\n", score.name.c_str(), percentage(score.accuracy(), 2).c_str(),
+  const std::string result = score.measure ? score.text() : percentage(score.accuracy(), 2);
+  return formatted("%-24s %9s %12s %14s %9d\n", score.name.c_str(), result.c_str(),
                    percentage(score.agreement(), 2).c_str(), percentage(score.outputs.share(), 3).c_str(),
                    score.outputs.largest);
 }
@@ -36,12 +37,16 @@ nlohmann::ordered_json to_json(const Agreement& agreement) {
 }
 
 nlohmann::ordered_json to_json(const Score& score) {
-  return {{"name", score.name},
-          {"examples", score.examples},
-          {"correct", score.correct},
-          {"accuracy", score.accuracy()},
-          {"top1_agreement_with_integer", score.agreement()},
-          {"outputs", to_json(score.outputs)}};
+  nlohmann::ordered_json json = {{"name", score.name}, {"examples", score.examples}};
+  if (score.measure) {
+    json[score.measure->kind->key] = score.measure->value;
+  } else {
+    json["correct"] = score.correct;
+    json["accuracy"] = score.accuracy();
+    json["top1_agreement_with_integer"] = score.agreement();
+  }
+  json["outputs"] = to_json(score.outputs);
+  return json;
 }
 
 /// `of`: which arithmetic it is, if it is not the simulation.
@@ -106,20 +111,23 @@ nlohmann::ordered_json to_json(const std::vector<BoundCheck>& checks) {
 
 std::string VerifyReport::title() const {
   return concat(model, " ", quantization, " on ", dataset, ": ",
-                counted(verification.integer.examples, "test picture"));
+                counted(verification.integer.examples, concat("test ", noun)));
 }
 
 std::string VerifyReport::table() const {
   const Verification& v = verification;
   std::string text = printable(title()) + "\n\n";
-  text += formatted("%-24s %9s %12s %14s %9s\n", "", "accuracy", "same class", "equal outputs", "largest");
+  const bool has_classes = !v.integer.measure;
+  text += formatted("%-24s %9s %12s %14s %9s\n", "", has_classes ? "accuracy" : "", has_classes ? "same class" : "all equal",
+                    "equal outputs", "largest");
   text += score_row(v.simulated);
   if (v.on_integers) text += score_row(v.on_integers->score);
   text += score_row(v.integer);
   for (const Score& score : runtimes) text += score_row(score);
   for (const std::string& line : left_out) text += printable(line) + "\n";
   for (const std::string& line : failed) text += printable(line) + "\n";
-  text += "same class, equal outputs, largest difference (steps): beside the integer engine\n\n";
+  text += concat(has_classes ? "same class" : "examples with all outputs equal",
+                 ", equal outputs, largest difference (steps): beside the integer engine\n\n");
 
   text += layer_table(v);
   text += formatted(

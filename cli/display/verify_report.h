@@ -41,6 +41,8 @@ struct VerifyReport {
   training::IntegerBits bits;
   /// The data set whose test pictures were compared.
   std::string dataset;
+  /// A test example in words.
+  std::string noun = "picture";
   training::Verification verification;
   std::vector<training::Score> runtimes;
   /// "left out: tflite: ... of 4 bits ...": no fault of anyone.

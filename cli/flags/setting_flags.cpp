@@ -39,7 +39,7 @@ const std::vector<FlagGroup>& groups_of_training() {
        .first = {"float", "weight_bits", "activation_bits", "per_channel"},
        .more = {"logits_bits", "ends_bits", "sums_bits", "bits_config", "quant_delay", "ranges", "ema_decay",
                 "symmetric", "symmetric_weights", "asymmetric_weights", "full_range_weights", "scales", "bn_fold",
-                "freeze_bn_delay", "reestimate", "quantize_input", "float_pools", "scope", "strict"}},
+                "freeze_bn_delay", "reestimate", "quantize_input", "input_bits", "float_pools", "scope", "strict"}},
       {.heading = "Schedule",
        .first = {"epochs", "steps", "batch_size", "optimizer", "learning_rate"},
        .more = {"schedule", "warmup_steps", "schedule_every", "schedule_factor", "scale_learning_rate",

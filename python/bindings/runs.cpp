@@ -65,9 +65,10 @@ std::vector<std::string> report(const py::object& runs, const fs::path& out, con
 training::AskedPictures pictures_from_array(const training::RunSource& run, const datasets::Dataset& given) {
   const training::TrainedOn network = training::trained_on(run);
   training::AskedPictures pictures{.data = given, .from_files = true};
-  const integer::Grid grid = training::recorded_input(run);
-  pictures.data.scale = grid.scale;
-  pictures.data.zero_point = grid.zero_point;
+  if (const std::optional<integer::Grid> grid = training::recorded_input(run)) {
+    pictures.data.scale = grid->scale;
+    pictures.data.zero_point = grid->zero_point;
+  }
   pictures.data.classes = network.classes;
   pictures.data.class_names = network.class_names;
   for (std::int64_t i = 0; i < given.size(); ++i) pictures.asked.push_back({.word = std::to_string(i), .number = i});

@@ -29,8 +29,10 @@ ClassifierHandle make_classifier(const std::string& model, const DatasetHandle& 
 
 py::tuple add_loss(const ClassifierHandle& self, double label_smoothing, const std::vector<double>& class_weights) {
   const training::TrainingEnds ends =
-      self.graph->locked([&](Graph&) { return training::add_loss(*self.whole, label_smoothing, class_weights); });
-  return py::make_tuple(OutputHandle{self.graph, ends.labels.name()}, OutputHandle{self.graph, ends.loss.name()});
+      self.graph->locked([&](Graph&) { return training::add_loss(*self.whole, {label_smoothing, class_weights}); });
+  const py::object labels =
+      ends.labels.node == nullptr ? py::none() : py::cast(OutputHandle{self.graph, ends.labels.name()});
+  return py::make_tuple(labels, OutputHandle{self.graph, ends.loss.name()});
 }
 
 /// Looks for a KeyboardInterrupt once in so many pictures.
@@ -61,7 +63,7 @@ Evaluation evaluate_integers(const ModelHandle& model, const DatasetHandle& data
   const std::shared_ptr<const integer::Model> kept = model.model;
   const Unlocked open;
   training::require_pictures_fit(*kept, dataset.dataset, "the model");
-  return training::evaluate_integers(*kept, dataset.dataset, interruptible());
+  return training::evaluate_integers(*kept, training::task_for(dataset.dataset), dataset.dataset, interruptible());
 }
 
 Verification verify(SessionHandle& session, const ClassifierHandle& classifier, const ModelHandle& model,
@@ -126,12 +128,20 @@ void bind_classifier(py::module_& module) {
 
 void bind_results(py::module_& module) {
   py::class_<Evaluation>(module, "Evaluation", "The result of a network on a data set.")
-      .def_readonly("correct", &Evaluation::correct, "Pictures whose class was chosen.")
-      .def_readonly("examples", &Evaluation::examples, "Pictures.")
-      .def_readonly("loss", &Evaluation::loss, "Mean cross entropy.")
+      .def_property_readonly("correct", &Evaluation::correct, "Pictures whose class was chosen.")
+      .def_readonly("examples", &Evaluation::examples, "Pictures, or other examples.")
+      .def_readonly("loss", &Evaluation::loss, "The mean of the task's loss; of classes: cross entropy.")
+      .def_property_readonly(
+          "measures",
+          [](const Evaluation& self) {
+            py::dict measures;
+            for (const training::Measure& one : self.measures) measures[one.kind->key] = one.value;
+            return measures;
+          },
+          "What the task measures, by name; the first decides which of two networks is better.")
       .def_property_readonly("accuracy", &Evaluation::accuracy, "correct / examples.")
       .def_property_readonly(
-          "balanced_accuracy", [](const Evaluation& self) { return self.balanced_accuracy.value_or(0); },
+          "balanced_accuracy", [](const Evaluation& self) { return self.find("balanced_accuracy").value_or(0); },
           "Mean over the classes that have pictures of their own accuracies.");
   py::class_<Verification>(module, "Verification", "The simulation and the integers side by side.")
       .def_property_readonly(

@@ -11,7 +11,8 @@ namespace miniqat::quantize {
 
 struct ConvertOptions {
   /// The grid of the graph's input, where it has no quantizer of its own: the data set's, whose bytes are its integers.
-  integer::Grid input = {.scale = 1.0f / 255, .zero_point = 0, .bits = 8};
+  /// None: the input is of numbers, and must have one.
+  std::optional<integer::Grid> input = integer::Grid{.scale = 1.0f / 255, .zero_point = 0, .bits = 8};
   /// The model's name.
   std::string name = "model";
   /// Takes ranges that never saw a number: whether a graph can become integers does not depend on them.

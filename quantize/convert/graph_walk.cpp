@@ -105,7 +105,10 @@ GraphWalk::Value GraphWalk::input(const Node& placeholder) {
       std::ranges::any_of(placeholder.uses(), [](const Use& use) { return is_quantizer(*use.node); });
   if (const Node* quantizer = input_quantizer(placeholder))
     return builder_.add_input(quantizer->name(), example_of(shape), target_of(*quantizer).grid);
-  return builder_.add_input(placeholder.name(), example_of(shape), options_.input);
+  if (!options_.input)
+    throw NotQuantized(concat(describe(placeholder), " takes numbers, of which no data set says the range, and has no ",
+                              "quantizer of its own; train or calibrate with `quantize_input`"));
+  return builder_.add_input(placeholder.name(), example_of(shape), *options_.input);
 }
 
 /// The quantizer through which alone the input is read, if that may use its whole grid.

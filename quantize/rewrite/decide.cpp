@@ -70,6 +70,7 @@ class Decider {
                    .is_training = is_training,
                    .others = LayerSettings(options),
                    .before_layers = settings_before_layers(options),
+                   .inputs = settings_of_inputs(options),
                    .behind_layers = nodes_behind_layers(graph.topological_order()),
                    .sums = ResidualSums(graph),
                    .bn_fold = options.bn_fold,
@@ -96,7 +97,7 @@ class Decider {
       const Output tensor = pending[i];
       if (!seen.insert(tensor.node).second) continue;
       if (tensor.node->as<Placeholder>() && !row_after(tensor))
-        add_activation_quantizer(tensor, tensor.node->name() + "/input_quant", decisions_.others.output, kAroundZero);
+        add_activation_quantizer(tensor, tensor.node->name() + "/input_quant", decisions_.inputs.output, kAroundZero);
       else if (keeps_range(*tensor.node))
         pending.push_back(tensor.node->input(0));
       else if (gets_range(*tensor.node))

@@ -86,8 +86,8 @@ struct Decisions {
   std::unordered_map<const Node*, const char*> unwanted = {};
   /// A pool that reaches an output is among them.
   bool leaves_pools = false;
-  /// The settings of quantizers without a layer: behind layers, and before the first ones.
-  LayerSettings others, before_layers;
+  /// The settings of quantizers without a layer: behind layers, before the first ones, and of the graph's inputs.
+  LayerSettings others, before_layers, inputs;
   /// See nodes_behind_layers().
   std::unordered_set<const Node*> behind_layers = {};
   ResidualSums sums;

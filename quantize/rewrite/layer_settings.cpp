@@ -126,6 +126,14 @@ LayerSettings settings_before_layers(const RewriteOptions& options) {
   return LayerSettings(wide);
 }
 
+LayerSettings settings_of_inputs(const RewriteOptions& options) {
+  RewriteOptions own = options;
+  own.activation_bits = static_cast<int>(options.input_bits.value_or(options.activation_bits));
+  // Residual sums are none of the input's business.
+  own.sums_bits = {};
+  return LayerSettings(own);
+}
+
 LayerSettings LayerSettingsIndex::of(const LayerMatch& match) const {
   return LayerSettings(options_, bits_.first_match(match.layer->name()),
                        {.is_first = first_.contains(match.layer), .is_last = last_.contains(match.layer)});

@@ -58,6 +58,9 @@ std::unordered_set<const Node*> nodes_behind_layers(const std::vector<Node*>& or
 /// or quantize_input asks for them.
 LayerSettings settings_before_layers(const RewriteOptions& options);
 
+/// The settings of the quantizers that quantize_input asks for.
+LayerSettings settings_of_inputs(const RewriteOptions& options);
+
 /// Finds them for the layers of a graph. A layer is a first one if its input comes from no other layer, and a last one
 /// if no other layer reads its output. Such layers use ends_bits and logits_bits, which come before sums_bits for the
 /// output of a last layer, and before layer_bits. The first of layer_bits that matches decides about all else.

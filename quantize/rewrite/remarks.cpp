@@ -208,7 +208,7 @@ class QuantizerComparison {
     const bool is_for_layers = is_quantizer(*source_through(tensor, OpRole::kKeepsRange).node);
     const bool is_sum = decisions_.sums.keep(*tensor.node) && !is_for_layers && !of_input(quantizer);
     const Node& producer = *source_through(tensor, OpRole::kQuantizer | OpRole::kKeepsRange).node;
-    const LayerSettings& asked = of_input(quantizer) ? decisions_.others : decisions_.without_layer(producer);
+    const LayerSettings& asked = of_input(quantizer) ? decisions_.inputs : decisions_.without_layer(producer);
     compare_activations(quantizer, is_sum ? asked.sums : asked.output);
   }
 

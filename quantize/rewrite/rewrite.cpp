@@ -134,6 +134,7 @@ void RewriteOptions::check() const {
   check_bits("activation_bits", activation_bits);
   if (logits_bits) check_bits("logits_bits", *logits_bits);
   if (ends_bits) check_bits("ends_bits", *ends_bits);
+  if (input_bits) check_bits("input_bits", *input_bits);
   if (sums_bits) check_bits("sums_bits", *sums_bits);
   if (sums_bits && *sums_bits < activation_bits)
     fail("sums_bits must be ", activation_bits, " or more, the bits of activations, not ", *sums_bits);

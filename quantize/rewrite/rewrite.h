@@ -42,6 +42,8 @@ struct RewriteOptions {
   /// Bits of residual sums and of what they add (ResidualSums), at least activation_bits. Where these are fewer, a
   /// layer reads such a tensor through a quantizer of its own, which has activation_bits. None: activation_bits.
   std::optional<std::int64_t> sums_bits = {};
+  /// Bits of the quantizers that quantize_input asks for. None: activation_bits.
+  std::optional<std::int64_t> input_bits = {};
   /// One range per output channel for weights; activations stay per tensor.
   bool per_channel = false;
   /// Quantization steps before quantizers start to quantize; observed ranges are observed from the first step, learned

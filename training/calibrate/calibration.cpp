@@ -15,7 +15,7 @@
 #include "datasets/user_files.h"
 #include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/figures.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
@@ -112,8 +112,8 @@ class Calibration : CalibrationTask {
     const JudgingPart part = judging_part(data);
     const Evaluation result = evaluate(session, source.evaluation, part.pictures);
     observer_.say(concat(printable(settings.model), " on ", settings.dataset, ": the float ",
-                         request_.model ? "network" : concat("run ", printable(request_.run)), " has ", part.name,
-                         " accuracy ", percent(result.accuracy()), balanced_text(result)));
+                         request_.model ? "network" : concat("run ", printable(request_.run)), " has ", part.name, " ",
+                         result.text(false)));
     warn_of_one_answer(result, "the float network");
     return result;
   }
@@ -125,7 +125,7 @@ class Calibration : CalibrationTask {
 
   void rewrite_graphs() {
     training_ = std::move(source.training);
-    const quantize::RewriteReport report = quantize::create_training_graph(training_.graph, settings.rewrite);
+    const quantize::RewriteReport report = quantize::create_training_graph(training_.graph, rewrite_for(settings.rewrite, data.train));
     require_quantizers(training_.graph, settings.rewrite.scope, settings.model);
     evaluation_ = evaluation_of(training_);
     observer_.say(concat(quantize::quantization_of(training_.graph).label(), ": ",
@@ -220,7 +220,7 @@ class Calibration : CalibrationTask {
   }
 
   /// config.json comes last: a directory without it is no run.
-  void write(Session& session, const Evaluation& before, const Accuracies& after) {
+  void write(Session& session, const Evaluation& before, const PartResults& after) {
     if (!settings.rewrite.layer_bits.empty())
       write_json(run_.bits(), quantize::layer_bits_to_json(settings.rewrite.layer_bits));
     write_graph(run_.train_graph(), training_.graph);
@@ -251,7 +251,7 @@ class Calibration : CalibrationTask {
 
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(); }
 
-  Json summary(const Evaluation& before, const Accuracies& after) const {
+  Json summary(const Evaluation& before, const PartResults& after) const {
     const RewriteSettings& rewrite = settings.rewrite;
     Json calibration = settings_to_json(calibrate_);
     if (calibrate_.method != quantize::CalibrationMethod::kPercentile) calibration.erase("percentile");
@@ -274,9 +274,11 @@ class Calibration : CalibrationTask {
         {"calibration", calibration},
         {"steps", steps()},
         {"complete", true},
-        {concat("float_", part, "_accuracy"), before.accuracy()},
-        {concat("float_", part, "_loss"), before.loss}};
-    after.put_into(json);
+        {"task", training_.task->name}};
+    for (const Measure& one : before.measures)
+      if (!one.is_quiet) json[concat("float_", part, "_", one.kind->key)] = one.value;
+    json[concat("float_", part, "_loss")] = before.loss;
+    after.put_into(json, *training_.task);
     json.update(Json{{"train_loss", nullptr},
                      {"images_per_second", static_cast<double>(batches_ * batch_size_) / seconds()},
                      {"seconds", seconds()},

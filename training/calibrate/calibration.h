@@ -11,7 +11,7 @@
 #include "quantize/calibrate/bias_correction.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/calibrate/equalize.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/run/data_of_run.h"
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"
@@ -92,7 +92,7 @@ struct Calibrated {
   /// On the validation part of a run that has one, otherwise on the test pictures.
   Evaluation in_float;
   /// On both, where there is a validation part.
-  Accuracies quantized;
+  PartResults quantized;
   std::vector<quantize::CalibratedRange> ranges;
   /// Where CalibrateSettings ask for them.
   std::optional<quantize::Equalization> equalization;

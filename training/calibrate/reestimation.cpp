@@ -8,7 +8,7 @@
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/figures.h"
 #include "training/run/data_of_run.h"
 #include "training/run/made_by.h"
@@ -41,8 +41,9 @@ FinishedRun read_finished_run(const std::string& path) {
   if (directory.is_calibrated())
     fail("the run in ", path, " was calibrated, not trained: training mode would choose other ranges for its weights; ",
          "re-estimate the float run and calibrate that");
-  run.training = find_classifier(read_network(directory.train_graph()), directory.train_graph().string());
-  run.evaluation = find_classifier(read_network(directory.eval_graph()), directory.eval_graph().string());
+  const Task& task = task_of(run.source.settings);
+  run.training = find_classifier(read_network(directory.train_graph()), directory.train_graph().string(), task);
+  run.evaluation = find_classifier(read_network(directory.eval_graph()), directory.eval_graph().string(), task);
   run.checkpoint = read_safetensors(run.source.checkpoint);
   run.quantization_step = stored_quantization_step(run.checkpoint, run.source.checkpoint);
   if (const std::string why = why_none_updates(run.training.graph, run.quantization_step); !why.empty())
@@ -53,9 +54,9 @@ FinishedRun read_finished_run(const std::string& path) {
 
 /// What is written into the run's summary.json.
 Json summary_of(const FinishedRun& run, const ReestimationRequest& request, std::int64_t batches,
-                const Accuracies& after) {
+                const PartResults& after) {
   Json json = read_json(run.source.directory.summary());
-  after.put_into(json);
+  after.put_into(json, *run.evaluation.task);
   Json made = settings_to_json(request.reestimate);
   made["batches"] = batches;
   made["run"] = request.run;
@@ -102,8 +103,7 @@ Reestimated reestimate(const ReestimationRequest& request, const RunDirectory& o
   const JudgingPart part = judging_part(data);
   Reestimated result{.before = evaluate_on(part.pictures), .after = {}};
   observer.say(concat(printable(settings.model), " on ", settings.dataset, ": the run ", printable(request.run),
-                      " has ", part.name, " accuracy ", percent(result.before.accuracy()),
-                      " with its moving averages"));
+                      " has ", part.name, " ", result.before.text(false), " with its moving averages"));
   if (const std::string warning = warning_of_one_answer(result.before, part.pictures, "the network", settings.dataset);
       !warning.empty())
     observer.warn(warning);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"
 #include "training/settings/settings.h"
@@ -45,7 +45,7 @@ struct Reestimated {
   /// With the moving averages: on the validation part of a run that has one, otherwise on the test pictures.
   Evaluation before;
   /// On both, where there is a validation part.
-  Accuracies after;
+  PartResults after;
   double seconds = 0;
 };
 

@@ -10,8 +10,8 @@
 
 namespace miniqat::training {
 
-/// Evaluates a classifier as evaluate() does, but batches side by side, and every process of an exchange its share of
-/// them. Hits are counted; the loss is added up batch by batch in their order. So the result has the same bits however
+/// Evaluates a network as evaluate() does, but batches side by side, and every process of an exchange its share of
+/// them. The loss is added up batch by batch in their order. So the result has the same bits however
 /// many batches are at a time and however many processes there are.
 class SharedEvaluation {
  public:
@@ -33,6 +33,8 @@ class SharedEvaluation {
   };
 
   const ShardOptions options_;
+  const Task& task_;
+  const std::int64_t outputs_;
   std::vector<std::unique_ptr<Copy>> copies_;
   WorkerThreads workers_;
 };

@@ -54,8 +54,14 @@ void read_summary(const Json& summary, ListedRun& listed) {
   listed.state = listed.complete ? "complete" : concat("stopped at step ", summary.value("steps", std::int64_t{0}));
   listed.quantization = text_at(summary, "quantization");
   listed.bits = summary.value("bits", Json(nullptr));
-  listed.test_accuracy = number_at(summary, "test_accuracy");
-  listed.validation_accuracy = number_at(summary, "validation_accuracy");
+  const Task& task = find_task(summary.value("task", classification().name));
+  const auto main_of = [&](const char* part) -> std::optional<Measure> {
+    const MeasureKind& kind = task.measures.front();
+    const std::optional<double> value = number_at(summary, concat(part, "_", kind.key).c_str());
+    return value ? std::optional(Measure{.kind = &kind, .value = *value}) : std::nullopt;
+  };
+  listed.test = main_of("test");
+  listed.validation = main_of("validation");
   listed.seconds = number_at(summary, "seconds");
 }
 
@@ -140,8 +146,9 @@ Json ListedRun::json() const {
           {"bits", bits},
           {"complete", complete},
           {"state", state},
-          {"test_accuracy", optional(test_accuracy)},
-          {"validation_accuracy", optional(validation_accuracy)},
+          {concat("test_", test ? test->kind->key : "accuracy"), test ? Json(test->value) : Json(nullptr)},
+          {concat("validation_", validation ? validation->kind->key : "accuracy"),
+           validation ? Json(validation->value) : Json(nullptr)},
           {"seconds", optional(seconds)},
           {"command", command},
           {"commands", commands},

@@ -25,9 +25,11 @@ struct ListedRun {
   /// "complete"; "stopped at step 12"; "unfinished, at step 12"; "failed: ..."; "broken: ..." with the error.
   std::string state = {};
   bool complete = false;
-  /// The accuracy on the whole test set; none before the end of a run that has a validation part.
-  std::optional<double> test_accuracy = {};
-  std::optional<double> validation_accuracy = {};
+  /// The measure of the run's task that decides, on the whole test part: the accuracy of classes. None before the end of
+  /// a run that has a validation part.
+  std::optional<Measure> test = {};
+  /// The same on the validation part.
+  std::optional<Measure> validation = {};
   /// The seconds that the command took.
   std::optional<double> seconds = {};
   /// text_of_commands(), or in brackets what is wrong with commands.json.

@@ -11,7 +11,7 @@
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/evaluate/evaluator.h"
 #include "training/figures.h"
 #include "training/model_source.h"
@@ -33,7 +33,7 @@ struct Candidate {
   const char* name;
   RunDirectory stage;
   Safetensors checkpoint;
-  Accuracies accuracies = {};
+  PartResults accuracies = {};
   NetworkCost cost = {};
 };
 
@@ -42,9 +42,9 @@ bool has_config(const fs::path& stage) { return is_there(stage / "config.json");
 /// Locking a directory removes the temporary files of processes that died.
 void sweep(const fs::path& finished_stage) { RunDirectory::resume(finished_stage); }
 
-Json row_to_json(const QuantizedRow& row) {
+Json row_to_json(const QuantizedRow& row, const Task& task) {
   Json json = {{"name", row.name}};
-  row.accuracies.put_into(json);
+  row.accuracies.put_into(json, task);
   json["parameter_bytes"] = row.cost.parameter_bytes;
   json["bit_operations"] = row.cost.bit_operations;
   return json;
@@ -108,7 +108,7 @@ class QuantizationRun {
   }
 
   void announce(const datasets::Splits& data) {
-    announce(concat(", ", datasets::class_counts_text(*data.validation), ","));
+    announce(data.validation->has_classes() ? concat(", ", datasets::class_counts_text(*data.validation), ",") : "");
     if (const std::string note = note_on_small_classes(data); !note.empty()) observer_.say(note);
   }
 
@@ -171,14 +171,14 @@ class QuantizationRun {
   }
 
   /// The stages have said it of what they measured themselves.
-  Accuracies warned(const Accuracies& accuracies, const std::string& name) {
+  PartResults warned(const PartResults& accuracies, const std::string& name) {
     const std::string warning = warning_of_one_answer(*accuracies.validation, *data_.validation,
                                                       concat("the network of the row ", name), plan_.training.dataset);
     if (!warning.empty()) observer_.warn(warning);
     return accuracies;
   }
 
-  Accuracies measured(Classifier& network, const Safetensors& checkpoint, const std::string& source,
+  PartResults measured(Classifier& network, const Safetensors& checkpoint, const std::string& source,
                       const std::string& name) {
     observer_.require_no_stop();
     Session session(network.graph);
@@ -189,9 +189,10 @@ class QuantizationRun {
   }
 
   /// The accuracies that the stage has measured at its end.
-  Accuracies accuracies_of(const RunDirectory& stage, Classifier& network, const Safetensors& checkpoint,
+  PartResults accuracies_of(const RunDirectory& stage, Classifier& network, const Safetensors& checkpoint,
                            const char* name) {
-    const auto recorded = Accuracies::from(read_json(stage.summary()), data_.validation->size(), data_.test.size());
+    const auto recorded =
+        PartResults::from(read_json(stage.summary()), task(), data_.validation->size(), data_.test.size());
     return recorded ? *recorded : measured(network, checkpoint, stage.checkpoint().string(), name);
   }
 
@@ -199,7 +200,7 @@ class QuantizationRun {
   void add_candidate(const char* name, const RunDirectory& stage, const Safetensors& checkpoint, bool is_last = true) {
     Candidate candidate{.name = name, .stage = stage, .checkpoint = checkpoint};
     const std::string graph = stage.eval_graph().string();
-    Classifier network = find_classifier(read_network(graph), graph);
+    Classifier network = find_classifier(read_network(graph), graph, task());
     candidate.accuracies = is_last ? accuracies_of(stage, network, checkpoint, name)
                                    : measured(network, checkpoint, stage.checkpoint().string(), name);
     candidate.cost = cost_of(network.graph, network.images.shape()[0]);
@@ -225,14 +226,17 @@ class QuantizationRun {
     if (!averages.empty()) add_candidate("re-estimated", trained.directory, last);
   }
 
+  const Task& task() const { return *source_.evaluation.task; }
+
   /// Who gave classes weights does not want the frequent ones to decide.
   bool by_balanced_accuracy() const { return !plan_.training.class_weights.empty(); }
-  std::string by_what() const { return by_balanced_accuracy() ? "by balanced accuracy " : ""; }
+  const MeasureKind& what_decides() const { return task().measures[by_balanced_accuracy() ? 1 : 0]; }
+  std::string by_what() const { return by_balanced_accuracy() ? concat("by ", what_decides().name, " ") : ""; }
 
   Candidate& choose() {
     Candidate* best = &candidates_.front();
     for (Candidate& candidate : candidates_)
-      if (is_better(*candidate.accuracies.validation, *best->accuracies.validation, by_balanced_accuracy()))
+      if (is_better(*candidate.accuracies.validation, *best->accuracies.validation, what_decides().key))
         best = &candidate;
     result_.chosen = best->name;
     result_.by_balanced_accuracy = by_balanced_accuracy();
@@ -243,7 +247,7 @@ class QuantizationRun {
     copy_if_there(best.stage.metrics().path(), out_.metrics().path());
     copy_if_there(best.stage.skipped_files(), out_.skipped_files());
     Json summary = read_json(best.stage.summary());
-    best.accuracies.put_into(summary);
+    best.accuracies.put_into(summary, task());
     hand_on_run(best.stage, out_, best.checkpoint, summary);
   }
 
@@ -251,8 +255,9 @@ class QuantizationRun {
     observer_.require_no_stop();
     try {
       const integer::Model model = convert_run(out_, out_.checkpoint(), grid_of(data_.test));
-      const Accuracies accuracies = warned(
-          {.validation = evaluate_integers(model, *data_.validation), .test = evaluate_integers(model, data_.test)},
+      const PartResults accuracies = warned(
+          {.validation = evaluate_integers(model, task(), *data_.validation),
+           .test = evaluate_integers(model, task(), data_.test)},
           "integers");
       result_.rows.push_back({.name = "integers", .accuracies = accuracies, .cost = best.cost});
     } catch (const Error& error) {
@@ -266,10 +271,10 @@ class QuantizationRun {
     if (source_.is_run())
       json["float_has_seen_validation"] = plan_.training.validation > 0 && has_seen_validation(source_);
     json["chosen"] = result_.chosen;
-    json["chosen_by"] = by_balanced_accuracy() ? "balanced accuracy" : "accuracy";
+    json["chosen_by"] = what_decides().name;
     json["training_failed"] = result_.training_failed.empty() ? Json(nullptr) : Json(result_.training_failed);
     json["rows"] = Json::array();
-    for (const QuantizedRow& row : result_.rows) json["rows"].push_back(row_to_json(row));
+    for (const QuantizedRow& row : result_.rows) json["rows"].push_back(row_to_json(row, task()));
     json["no_integers"] = result_.no_integers.empty() ? Json(nullptr) : Json(result_.no_integers);
     write_json(out_.quantization(), json);
   }

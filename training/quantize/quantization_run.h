@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/quantize/network_cost.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/run_observer.h"
@@ -15,7 +15,7 @@ namespace miniqat::training {
 struct QuantizedRow {
   /// "float", "calibrated", "trained", "re-estimated" or "integers".
   std::string name;
-  Accuracies accuracies;
+  PartResults accuracies;
   NetworkCost cost;
 };
 

@@ -17,7 +17,7 @@
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/figures.h"
 #include "training/quantize/bit_allocation.h"
 #include "training/run/data_of_run.h"
@@ -99,10 +99,10 @@ class SensitivityMeasurement {
     set_thread_count(request_.threads == 0 ? default_thread_count() : request_.threads);
     result_.bits = request_.bits;
     std::ranges::sort(result_.bits, std::greater());
-    find_quantizers();
-    check_bytes();
     const std::string& data_dir = request_.data_dir.empty() ? source_.settings.data_dir : request_.data_dir;
     data_ = load_data(source_, result_.dataset, data_dir).splits;
+    find_quantizers();
+    check_bytes();
     warn_of_files(data_, observer_);
     share_pictures();
   }
@@ -133,7 +133,7 @@ class SensitivityMeasurement {
 
   Graph rewritten(const RewriteSettings& rewrite) const {
     Graph graph = source_.evaluation.graph.clone();
-    quantize::create_eval_graph(graph, rewrite);
+    quantize::create_eval_graph(graph, rewrite_for(rewrite, data_.train));
     return graph;
   }
 
@@ -156,7 +156,7 @@ class SensitivityMeasurement {
           one.fixed_bits = request_.logits_bits;
       }
     };
-    for (const auto& layer : quantize::create_eval_graph(graph, rewrite).quantizers) {
+    for (const auto& layer : quantize::create_eval_graph(graph, rewrite_for(rewrite, data_.train)).quantizers) {
       add(layer.layer, layer.weights, true);
       add(layer.layer, layer.output, false);
     }
@@ -238,21 +238,20 @@ class SensitivityMeasurement {
     session.restore({.tensors = width.variables, .metadata = {}}, Session::Restore::kByName, "the calibrated graph");
     const Output images = graph.at(source_.evaluation.images.node->name()).output();
     const RunRequest request{.fetches = {graph.outputs().front()}};
-    const auto classes = static_cast<std::size_t>(graph.outputs().front().shape()[1]);
+    const auto outputs = static_cast<std::size_t>(source_.evaluation.outputs());
     NetworkOutputs answers;
+    Tally tally(*source_.evaluation.task, source_.evaluation.outputs());
     // Behind the batches of calibration, in the same pass over the pictures: each picture comes once.
     datasets::Loader batches = loader(result_.batches);
-    while (answers.evaluation.examples < result_.pictures) {
+    while (tally.examples() < result_.pictures) {
       const datasets::Batch& batch = batches.next();
       const Tensor logits = session.run(request, {{images, batch.images}}).fetched.front();
-      const std::int64_t valid = std::min(result_.batch_size, result_.pictures - answers.evaluation.examples);
-      const auto values = logits.values<float>().first(static_cast<std::size_t>(valid) * classes);
-      for (std::int64_t i = 0; i < valid; ++i)
-        answers.evaluation.count(values.subspan(static_cast<std::size_t>(i) * classes, classes),
-                                 batch.labels.values<std::int32_t>()[static_cast<std::size_t>(i)]);
+      const std::int64_t valid = std::min(result_.batch_size, result_.pictures - tally.examples());
+      const auto values = logits.values<float>().first(static_cast<std::size_t>(valid) * outputs);
+      tally.add(values, batch, valid);
       answers.logits.insert(answers.logits.end(), values.begin(), values.end());
     }
-    answers.evaluation.finish();
+    answers.evaluation = tally.conclude(data_.train);
     return answers;
   }
 

@@ -12,7 +12,11 @@
 namespace miniqat::training {
 namespace {
 
-Json to_json(const Evaluation& evaluation) { return {{"loss", evaluation.loss}, {"accuracy", evaluation.accuracy()}}; }
+Json to_json(const Evaluation& evaluation) {
+  Json json = {{"loss", evaluation.loss}};
+  json[evaluation.main().kind->key] = evaluation.main().value;
+  return json;
+}
 
 Json to_json(const Measurement& measurement) {
   Json json = measurement.bits == 0 ? Json::object() : Json{{"bits", measurement.bits}};

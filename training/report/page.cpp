@@ -129,7 +129,7 @@ Json to_json(const AnswersOf& one) {
   const Answers& answers = one.answers.answers;
   Json json = {{"name", one.name},
                {"examples", evaluation.examples},
-               {"correct", evaluation.correct},
+               {"correct", evaluation.correct()},
                {"accuracy", evaluation.accuracy()},
                {"has_uneven_classes", evaluation.has_uneven_classes()},
                {"loss", evaluation.loss}};

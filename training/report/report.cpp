@@ -85,12 +85,18 @@ Graph network_of(const RunDirectory& run, TrainSettings settings, const Classifi
   const Shape& images = evaluation.images.shape();
   datasets::Dataset pictures;
   pictures.name = settings.dataset;
-  pictures.images = Tensor(Shape{1, images[1], images[2], images[3]}, DType::kUInt8);
-  pictures.classes = static_cast<int>(evaluation.logits.shape()[1]);
+  std::vector<std::int64_t> one(images.extents().begin(), images.extents().end());
+  one.front() = 1;
+  pictures.images = Tensor(Shape(one), images.rank() == 4 ? DType::kUInt8 : DType::kFloat32);
+  // Of the answers only their number matters.
+  pictures.classes = static_cast<int>(evaluation.outputs());
+  pictures.labels = Tensor(Shape{1}, DType::kInt32);
+  pictures.targets = Tensor(Shape{1, evaluation.outputs()});
   return make_classifier({.model = settings.model,
                           .model_graph = settings.model_graph,
                           .width = settings.width,
-                          .batch_size = images[0]},
+                          .batch_size = images[0],
+                          .task = evaluation.task},
                          pictures)
       .graph;
 }
@@ -166,7 +172,7 @@ class RunExamination {
 
   void read_network_of_run() {
     const std::string graph = directory_.eval_graph().string();
-    evaluation_ = std::make_unique<Classifier>(find_classifier(read_network(graph), graph));
+    evaluation_ = std::make_unique<Classifier>(find_classifier(read_network(graph), graph, task_of(settings_)));
     is_float_ = quantize::quantization_of(evaluation_->graph).is_float();
     report_.after = draw_graph(evaluation_->graph);
     costs_.own = cost_of(evaluation_->graph, evaluation_->images.shape()[0]);
@@ -276,6 +282,8 @@ class RunExamination {
   }
 
   void ask_networks() {
+    if (evaluation_->task != &classification())
+      fail("this page compares answers of networks for classes only; `miniqat eval` measures this one");
     choose_pictures();
     require_fit(*evaluation_, asked_, directory_.eval_graph().string());
     if (!is_float_) ask_float();
@@ -289,9 +297,9 @@ class RunExamination {
 
   void ask_integers() {
     const integer::Model model = convert_run(directory_, source_->checkpoint, grid_of(asked_));
-    require_fit(model, asked_, directory_.eval_graph().string());
+    require_fit(model, *evaluation_->task, asked_, directory_.eval_graph().string());
     NetworkAnswers answers(asked_);
-    answers.evaluation = evaluate_integers(model, asked_, listener(answers, "integers"));
+    answers.evaluation = evaluate_integers(model, *evaluation_->task, asked_, listener(answers, "integers"));
     report_.answers.push_back({"integers", std::move(answers)});
   }
 

@@ -90,7 +90,7 @@ void take_answers(const RunReport& run, const Evaluation& evaluation, Json& row)
   if (is_part && !row[run.part + "_accuracy"].is_null()) return;
   row[run.part + "_accuracy"] = evaluation.accuracy();
   row[run.part + "_loss"] = evaluation.loss;
-  row[run.part + "_balanced_accuracy"] = field_to_json(evaluation.balanced_accuracy);
+  row[run.part + "_balanced_accuracy"] = field_to_json(evaluation.find("balanced_accuracy"));
   if (is_part) row["first_examples"] = evaluation.examples;
 }
 

@@ -30,13 +30,17 @@ AskedPictures numbered_pictures(const RunSource& run, const std::vector<std::str
   for (std::size_t i = 0; i < words.size(); ++i)
     pictures.asked.push_back({.word = words[i],
                               .number = numbers[i],
-                              .label = pictures.data.labels.values<std::int32_t>()[i],
+                              .label = pictures.data.has_classes()
+                                           ? std::optional(pictures.data.labels.values<std::int32_t>()[i])
+                                           : std::nullopt,
                               .file = pictures.data.file_of(static_cast<std::int64_t>(i))});
   return pictures;
 }
 
 /// Files take on the size, the colour and the grid that the network knows.
 AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::string>& files) {
+  if (!recorded_input(run))
+    throw UsageError("the run's data are numbers, not pictures: name examples by their numbers in a data set");
   const TrainedOn network = trained_on(run);
   const datasets::LoadOptions how = load_options(network, std::filesystem::absolute(files.front()).string());
   const Shape example = {network.images[1], network.images[2], network.images[3]};

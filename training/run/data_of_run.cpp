@@ -174,13 +174,18 @@ std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainS
   return parts;
 }
 
+const Task& task_of(const TrainSettings& settings) {
+  return settings.task == kTaskOfData ? classification() : find_task(settings.task);
+}
+
 ClassifierOptions classifier_options(const TrainSettings& settings) {
   return {.model = settings.model,
           .model_graph = settings.model_graph,
           .width = settings.width,
           .batch_size = settings.slice_size(),
           .output = settings.output,
-          .shards = settings.shards};
+          .shards = settings.shards,
+          .task = settings.task == kTaskOfData ? nullptr : &find_task(settings.task)};
 }
 
 datasets::Splits load_wanted_data(const TrainSettings& settings) {
@@ -240,12 +245,13 @@ std::string inherit_validation_part(TrainSettings& settings, const AskedValidati
 }
 
 std::string validation_counts(const datasets::Splits& data) {
-  return concat(counted(data.validation->size(), "validation picture"), ", ",
-                datasets::class_counts_text(*data.validation));
+  const datasets::Dataset& part = *data.validation;
+  const std::string count = counted(part.size(), concat("validation ", part.noun()));
+  return part.has_classes() ? concat(count, ", ", datasets::class_counts_text(part)) : count;
 }
 
 std::string note_on_small_classes(const datasets::Splits& data) {
-  if (!data.validation) return "";
+  if (!data.validation || !data.train.has_classes()) return "";
   const std::string missing = datasets::classes_too_small(*data.validation, data.train);
   return missing.empty() ? "" : concat("note: too small for the validation part, which has none of them: ", missing);
 }
@@ -257,6 +263,7 @@ JudgingPart judging_part(const datasets::Splits& data) {
 
 std::vector<double> class_weights_of(const TrainSettings& settings, const datasets::Dataset& train) {
   if (settings.class_weights.empty()) return {};
+  if (!train.has_classes()) throw UsageError("--class-weights is for classes, which the data do not have");
   return has_class_weights_file(settings) ? weights_in_file(settings.class_weights, train) : balanced_weights(train);
 }
 

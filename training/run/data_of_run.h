@@ -64,6 +64,9 @@ void require_same_pictures(const RunDirectory& run, const std::string& dataset, 
 std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainSettings& settings,
                                            const datasets::Splits& data);
 
+/// What the run learns; classes, of a run whose settings do not say it yet.
+const Task& task_of(const TrainSettings& settings);
+
 /// Where make_classifier() finds the network that a run's settings ask for, in slices of a batch.
 ClassifierOptions classifier_options(const TrainSettings& settings);
 

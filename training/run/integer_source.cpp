@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "core/engine/session.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "datasets/loader.h"
 #include "quantize/convert/convert.h"
 #include "quantize/fake_quant.h"
 #include "training/model_source.h"
@@ -44,12 +46,13 @@ std::string flags_without_ranges(const RunDirectory& run) {
 
 }  // namespace
 
-integer::Grid grid_of(const datasets::Dataset& dataset) {
-  return {.scale = dataset.scale, .zero_point = dataset.zero_point, .bits = 8};
+std::optional<integer::Grid> grid_of(const datasets::Dataset& dataset) {
+  if (!dataset.has_pictures()) return {};
+  return integer::Grid{.scale = dataset.scale, .zero_point = dataset.zero_point, .bits = 8};
 }
 
 integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
-                           const integer::Grid& input) {
+                           const std::optional<integer::Grid>& input) {
   const std::string source = run.eval_graph().string();
   Graph graph = logits_only(read_network(source));
   // A tensor of another network is refused in the same words as by `eval`.
@@ -87,11 +90,13 @@ std::string why_refused(const Graph& graph, const NamedTensors& variables, const
 
 }  // namespace
 
-std::string why_no_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input) {
+std::string why_no_integers(const Graph& graph, const NamedTensors& variables,
+                            const std::optional<integer::Grid>& input) {
   return why_refused(graph, variables, {.input = input});
 }
 
-std::string why_never_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input) {
+std::string why_never_integers(const Graph& graph, const NamedTensors& variables,
+                               const std::optional<integer::Grid>& input) {
   NamedTensors ranged = variables;
   for (const Node* node : graph.nodes()) {
     if (node->as<quantize::FakeQuant>() == nullptr) continue;
@@ -115,21 +120,37 @@ void require_pictures_fit(const integer::Model& model, const Shape& example, con
   if (images != example) fail(source, ": the input is ", images, ", the pictures of ", dataset, " are ", example);
 }
 
-void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
+void require_fit(const integer::Model& model, const Task& task, const datasets::Dataset& dataset,
+                 const std::string& source) {
   require_pictures_fit(model, dataset, source);
-  const Shape& logits = model.tensor(model.output).shape;
-  if (logits != Shape{dataset.classes})
-    fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{dataset.classes});
+  const Shape& outputs = model.tensor(model.output).shape;
+  if (const std::int64_t needed = task.outputs_for(dataset); outputs.elements() != needed)
+    fail(source, ": the ", task.outputs, " are ", outputs, ", ", dataset.name, " needs ", Shape{needed});
+}
+
+Tensor as_input(const CodedTensor& examples, const integer::Grid& input) {
+  Tensor integers(examples.shape(), DType::kUInt8);
+  std::uint8_t* to = integers.data<std::uint8_t>();
+  if (!examples.grid) {
+    std::ranges::transform(examples.values<float>(), to, [&](float x) { return integer::quantize(input, x); });
+    return integers;
+  }
+  const integer::Grid bytes = {
+      .scale = examples.grid->scale, .zero_point = static_cast<std::int32_t>(examples.grid->zero_point), .bits = 8};
+  const std::array<std::uint8_t, 256> table = integer::input_table(bytes, input);
+  std::ranges::transform(examples.values<std::uint8_t>(), to, [&](std::uint8_t byte) { return table[byte]; });
+  return integers;
 }
 
 Tensor input_batch(const datasets::Dataset& dataset, const integer::Grid& input, std::int64_t first,
                    std::int64_t count) {
-  const std::array<std::uint8_t, 256> integers = integer::input_table(grid_of(dataset), input);
-  const Shape example = dataset.example_shape();
-  Tensor batch(Shape{count, example[0], example[1], example[2]}, DType::kUInt8);
-  const auto bytes = dataset.images.values<std::uint8_t>().subspan(first * example.elements(), batch.elements());
-  std::ranges::transform(bytes, batch.data<std::uint8_t>(), [&](std::uint8_t byte) { return integers[byte]; });
-  return batch;
+  Tensor integers;
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), first);
+  const datasets::Dataset some = datasets::examples_at(dataset, numbers);
+  datasets::for_each_batch(some, count,
+                           [&](const datasets::Examples& batch) { integers = as_input(batch.images, input); });
+  return integers;
 }
 
 }  // namespace miniqat::training

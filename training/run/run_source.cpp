@@ -66,12 +66,12 @@ std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
 TrainedOn trained_on(const RunSource& run, const Classifier& network) {
   return {.settings = run.settings,
           .images = network.images.shape(),
-          .classes = static_cast<int>(network.logits.shape()[1]),
+          .classes = static_cast<int>(network.outputs()),
           .class_names = recorded_class_names(run.directory)};
 }
 
-Classifier fitting_classifier(const std::string& source, const datasets::Dataset& pictures) {
-  Classifier classifier = find_classifier(read_network(source), source);
+Classifier fitting_classifier(const std::string& source, const Task& task, const datasets::Dataset& pictures) {
+  Classifier classifier = find_classifier(read_network(source), source, task);
   require_fit(classifier, pictures, source);
   return classifier;
 }
@@ -170,14 +170,14 @@ RunSource open_run(const std::string& run, const std::string& checkpoint) {
 
 TrainedOn trained_on(const RunSource& run) {
   const std::string graph = run.directory.eval_graph().string();
-  return trained_on(run, find_classifier(read_network(graph), graph));
+  return trained_on(run, find_classifier(read_network(graph), graph, task_of(run.settings)));
 }
 
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir) {
   const std::string name = dataset.empty() ? run.settings.dataset : resolved_dataset(dataset);
   check_dataset(name, data_dir);
   const std::string graph = run.directory.eval_graph().string();
-  const Classifier network = find_classifier(read_network(graph), graph);
+  const Classifier network = find_classifier(read_network(graph), graph, task_of(run.settings));
   if (dataset.empty()) require_still_there(run.directory.path().string(), name);
   datasets::LoadOptions options = load_options(trained_on(run, network), name);
   options.accept = [&](const Shape& example) { require_pictures_fit(network.images, example, name, graph); };
@@ -188,12 +188,13 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
   return moved_data(run.directory, run.settings, data).value_or(data);
 }
 
-integer::Grid recorded_input(const RunSource& run) {
+std::optional<integer::Grid> recorded_input(const RunSource& run) {
   const Json scale = recorded_of_data(run.directory, "input_scale");
   std::int32_t zero = 0;
   if (scale.is_number() && std::isfinite(scale.get<float>()) &&
       integer_from_json(recorded_of_data(run.directory, "input_zero_point"), zero))
-    return {.scale = scale.get<float>(), .zero_point = zero, .bits = 8};
+    return integer::Grid{.scale = scale.get<float>(), .zero_point = zero, .bits = 8};
+  if (!recorded_of_data(run.directory, "input_mean").is_null()) return {};
   return grid_of(load_data(run, {}, {}).test);
 }
 
@@ -203,7 +204,7 @@ std::optional<double> recorded_accuracy(const RunSource& run) {
 }
 
 EvaluationSession::EvaluationSession(const RunSource& run, const datasets::Dataset& pictures)
-    : classifier(fitting_classifier(run.directory.eval_graph().string(), pictures)),
+    : classifier(fitting_classifier(run.directory.eval_graph().string(), task_of(run.settings), pictures)),
       session(classifier.graph, {.arithmetic = run.settings.arithmetic}) {
   session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
 }
@@ -215,8 +216,9 @@ FloatRun read_float_run(const std::string& path) {
   use_own_class_weights(result.settings, run);
   result.class_names = recorded_class_names(run);
   result.graph_name = run.eval_graph().string();
-  result.evaluation = find_classifier(read_network(result.graph_name), result.graph_name);
-  result.training = find_classifier(read_network(run.train_graph()), run.train_graph().string());
+  const Task& task = task_of(result.settings);
+  result.evaluation = find_classifier(read_network(result.graph_name), result.graph_name, task);
+  result.training = find_classifier(read_network(run.train_graph()), run.train_graph().string(), task);
   for (const Node* node : result.evaluation.graph.nodes())
     if (node->as<quantize::FakeQuant>() != nullptr)
       fail("the run in ", path, " is quantized already (", quantize::quantization_of(result.evaluation.graph).label(),
@@ -237,7 +239,7 @@ FloatRun read_float_model(const TrainSettings& settings) {
   Session session(result.training.graph);
   start_from(settings.model, session);
   result.checkpoint = session.checkpoint();
-  add_loss(result.training, settings.label_smoothing, class_weights_of(settings, data.train));
+  add_loss(result.training, {settings.label_smoothing, class_weights_of(settings, data.train)});
   result.evaluation = without_loss(result.training);
   return result;
 }
@@ -257,7 +259,7 @@ FloatRunData load_data(const FloatRun& run, const std::string& dataset, const st
   if (run.is_run() && dataset == run.settings.dataset) require_still_there(run.path, dataset);
   datasets::LoadOptions options = load_options({.settings = run.settings,
                                                 .images = run.evaluation.images.shape(),
-                                                .classes = static_cast<int>(run.evaluation.logits.shape()[1]),
+                                                .classes = static_cast<int>(run.evaluation.outputs()),
                                                 .class_names = run.class_names},
                                                dataset);
   options.accept = [&](const Shape& example) {

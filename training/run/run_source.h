@@ -77,8 +77,8 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
 quantize::Quantization quantization_of(const RunDirectory& run);
 
 /// The grid of the run's pictures as the run records it; of a run without such a record, that of its data set, which
-/// must then be there.
-integer::Grid recorded_input(const RunSource& run);
+/// must then be there. None of a run on numbers.
+std::optional<integer::Grid> recorded_input(const RunSource& run);
 
 /// The accuracy on test pictures that the run's summary records for its own variables: nothing without a summary, or
 /// where the variables come from elsewhere.

@@ -41,6 +41,15 @@ void load_layer_bits(RewriteSettings& settings) {
   settings.layer_bits = as_usage([&] { return quantize::layer_bits_from_json(text, settings.bits_config); });
 }
 
+RewriteSettings rewrite_for(const RewriteSettings& settings, const datasets::Dataset& data) {
+  constexpr std::int64_t kBitsOfNumbers = 8;
+  if (data.has_pictures()) return settings;
+  RewriteSettings own = settings;
+  own.quantize_input = true;
+  if (!own.input_bits) own.input_bits = kBitsOfNumbers;
+  return own;
+}
+
 void require_as_asked(const quantize::RewriteReport& report, const RewriteSettings& settings,
                       const RewriteSettings& usual, const std::vector<std::string>& given, const std::string& source) {
   const auto asked = [&](const quantize::SettingConflict& conflict) {

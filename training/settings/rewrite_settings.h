@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "datasets/dataset.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/settings/settings.h"
 
@@ -21,6 +22,10 @@ struct RewriteSettings : quantize::RewriteOptions {
   template <class Visitor>
   static void visit(Visitor&& visitor);
 };
+
+/// The settings for a network on such data: an input of numbers gets a quantizer, of 8 bits unless input_bits says
+/// otherwise, since no data set brings their grid.
+RewriteSettings rewrite_for(const RewriteSettings& settings, const datasets::Dataset& data);
 
 inline const auto& settings_of_rewrite() {
   using S = RewriteSettings;
@@ -52,7 +57,10 @@ inline const auto& settings_of_rewrite() {
       Setting("freeze_bn_delay", &S::freeze_bn_delay,
               "step from which batch norms use their moving statistics and stop updating them; default: never"),
       Setting("bn_fold", &S::bn_fold, kFoldingHelp),
-      Setting("quantize_input", &S::quantize_input, "quantize the graph's input, too"),
+      Setting("quantize_input", &S::quantize_input,
+              "quantize the graph's input, too; an input of numbers instead of pictures always is"),
+      Setting("input_bits", &S::input_bits,
+              "bits of the input's quantizer; default: --activation-bits, 8 for an input of numbers"),
       Setting("float_pools", &S::float_pools,
               "no quantizers after AvgPool, Mean and Concat; such a graph has no integer model"),
       Setting("scope", &S::scope, "rewrite only layers under this name scope; an integer model takes all layers"),

@@ -225,6 +225,7 @@ void check(const TrainSettings& settings) {
   if (!settings.output.empty() && !is_graph_file(settings.model))
     refuse_ignored("--output", concat("--model ", settings.model, ", which has one output"));
   check_dataset(settings.dataset, "");
+  if (settings.task != kTaskOfData) as_usage([&] { find_task(settings.task); });
   picture_options(settings);
   augmentation(settings);
   check_limits(settings_of_data(), settings);

@@ -29,6 +29,9 @@ inline constexpr const char* kDataDirHelp =
 inline constexpr const char* kThreadsHelp =
     "at most 1024; 0: OMP_NUM_THREADS if it is set, else all cores, or as many as a cgroup quota allows";
 
+/// The task that the data decide (task_for()).
+inline constexpr const char* kTaskOfData = "auto";
+
 /// The interval between checkpoints of a run, in steps ("500") or seconds ("60s").
 class SaveInterval {
  public:
@@ -59,6 +62,7 @@ struct TrainSettings {
   double width = 1.0;
   std::string output;
   std::string dataset = "synthetic";
+  std::string task = kTaskOfData;
   std::string data_dir;
   std::string image_size;
   std::string colour = "auto";
@@ -141,6 +145,9 @@ inline const auto& settings_of_data() {
       Setting("output", &S::output,
               "of a model file with several outputs, the name of the one that has the logits; default: the first"),
       Setting("dataset", &S::dataset, help_of_dataset()),
+      Setting(
+          "task", &S::task,
+          "what is learned: classify, regress (numbers), reconstruct (the input itself; its error finds anomalies), multilabel (labels of which several may hold); auto: what the data have"),
       Setting("data_dir", &S::data_dir, kDataDirHelp),
       Setting(
           "image_size", &S::image_size,

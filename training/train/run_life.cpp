@@ -141,7 +141,7 @@ void RunLife::go_on() {
   const MetricsLog metrics = run_.metrics();
   metrics.forget_after(step);
   if (const Json line = metrics.find(step, "loss"); !line.is_null()) last_loss_ = line["loss"].get<double>();
-  if (!metrics.find(step, concat(judging_part(task_.data).name, "_accuracy")).is_null()) reported_step_ = step;
+  if (!metrics.find(step, concat(judging_part(task_.data).name, "_loss")).is_null()) reported_step_ = step;
   if (task_.total_steps > former) note_longer(former);
   write_skipped_files(task_.data, run_);
   if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
@@ -167,6 +167,7 @@ void RunLife::restore() {
 /// summary.json and the graphs say what it is.
 void RunLife::write_config() const {
   Json config = settings_to_json(task_.settings);
+  config["task"] = task_.training.task->name;
   // The run's own copy, which a config.json taken back by --config finds when the original is gone.
   if (!task_.settings.rewrite.bits_config.empty()) config["bits_config"] = run_.bits().string();
   if (has_class_weights_file(task_.settings)) config["class_weights"] = run_.class_weights().string();
@@ -305,17 +306,15 @@ Evaluation RunLife::judge() { return task_.evaluate_now(judging_part(task_.data)
 
 void RunLife::report_accuracy(const Evaluation& judged) {
   const std::string part = judging_part(task_.data).name;
-  observer_.say(formatted("epoch %5.2f  %s accuracy %s%s  %s loss %.4f", task_.epochs_done(), part.c_str(),
-                          percent(judged.accuracy()).c_str(), balanced_text(judged).c_str(), part.c_str(),
-                          judged.loss) +
+  observer_.say(formatted("epoch %5.2f  %s %s  %s loss %.4f", task_.epochs_done(), part.c_str(),
+                          judged.text(false).c_str(), part.c_str(), judged.loss) +
                 (last_loss_ ? formatted("  train loss %.4f", *last_loss_) : ""));
   watch_.after_evaluation(judged);
   if (reported_step_ == task_.session.step()) return;
-  Json line = {{"step", task_.session.step()},
-               {"epoch", task_.epochs_done()},
-               {part + "_accuracy", judged.accuracy()},
-               {part + "_loss", judged.loss}};
-  if (judged.has_uneven_classes()) line[part + "_balanced_accuracy"] = *judged.balanced_accuracy;
+  Json line = {{"step", task_.session.step()}, {"epoch", task_.epochs_done()}};
+  for (const Measure& one : judged.measures)
+    if (!one.is_quiet) line[concat(part, "_", one.kind->key)] = one.value;
+  line[part + "_loss"] = judged.loss;
   if (!task_.quantization.is_float()) line["ranges"] = ranges_json(task_.training.graph, task_.session.variables());
   run_.metrics().append(line);
   reported_step_ = task_.session.step();
@@ -350,8 +349,8 @@ void RunLife::warn_of_delays() const {
 }
 
 /// With a validation part the test pictures are looked at once, at the end of the run.
-Accuracies RunLife::final_accuracies(bool& complete) {
-  Accuracies accuracies;
+PartResults RunLife::final_accuracies(bool& complete) {
+  PartResults accuracies;
   try {
     const Evaluation judged = judge();
     report_accuracy(judged);
@@ -405,7 +404,7 @@ void RunLife::finish() {
   bool complete = task_.session.step() >= task_.total_steps;
   if (complete && task_.batches_to_estimate() > 0) complete = has_shared_statistics();
   if (saved_step_ != task_.session.step()) save();
-  const Accuracies accuracies = final_accuracies(complete);
+  const PartResults accuracies = final_accuracies(complete);
   write_summary(accuracies, complete);
   observer_.say(complete ? concat("done in ", clock_text(pace_.seconds()), ": ", accuracies.text())
                          : concat("stopped after step ", task_.session.step(), " of ", task_.total_steps,
@@ -413,18 +412,19 @@ void RunLife::finish() {
   if (complete) warn_of_delays();
 }
 
-void RunLife::write_summary(const Accuracies& accuracies, bool complete) const {
+void RunLife::write_summary(const PartResults& accuracies, bool complete) const {
   const Json layer_bits = task_.settings.float_only || task_.settings.rewrite.layer_bits.empty()
                               ? Json(nullptr)
                               : quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits);
   Json summary = {{"model", task_.settings.model},
                   {"dataset", task_.settings.dataset},
+                  {"task", task_.training.task->name},
                   {"quantization", task_.quantization.label()},
                   {"bits", task_.quantization.bits()},
                   {"layer_bits", layer_bits},
                   {"steps", task_.session.step()},
                   {"complete", complete}};
-  accuracies.put_into(summary);
+  accuracies.put_into(summary, *task_.training.task);
   summary.update(Json{{"train_loss", last_loss_ ? Json(*last_loss_) : Json(nullptr)},
                       {"images_per_second", images_per_second()},
                       {"seconds", pace_.seconds()},

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
 #include "training/settings/train_settings.h"
@@ -98,8 +98,8 @@ class RunLife : public StepHook {
   void note_saved();
   Evaluation judge();
   void report_accuracy(const Evaluation& judged);
-  Accuracies final_accuracies(bool& complete);
-  void write_summary(const Accuracies& accuracies, bool complete) const;
+  PartResults final_accuracies(bool& complete);
+  void write_summary(const PartResults& accuracies, bool complete) const;
   double images_per_second() const;
   void warn_of_delays() const;
 

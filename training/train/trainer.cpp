@@ -16,7 +16,7 @@
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
@@ -124,7 +124,7 @@ class Trainer {
 
   /// Labels that begin with 1, say.
   void warn_of_empty_class() {
-    if (!datasets::is_path(task_.settings.dataset)) return;
+    if (!datasets::is_path(task_.settings.dataset) || !task_.data.train.has_classes()) return;
     warn_of_empty_class(task_.data.train, "training");
     warn_of_empty_class(task_.data.test, "test");
   }
@@ -153,7 +153,7 @@ class Trainer {
       for (StepHook* hook : hooks) hook->before_step();
       const datasets::Batch& batch = next_batch(*loader);
       const float loss = session.train_step(task_.ends.loss, *task_.optimizer,
-                                            {{task_.training.images, batch.images}, {task_.ends.labels, batch.labels}});
+                                            task_.feeds_of(batch));
       observer_.on_step(life_.report_of_step(loss));
       stops = wants_to_stop();
       const std::int64_t step = session.step();

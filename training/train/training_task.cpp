@@ -51,14 +51,15 @@ quantize::RewriteReport float_report(const Graph& graph) {
   return report;
 }
 
-quantize::RewriteReport quantize_training(Graph& graph, const TrainSettings& settings) {
+quantize::RewriteReport quantize_training(Graph& graph, const TrainSettings& settings,
+                                          const datasets::Dataset& data) {
   if (settings.float_only) {
     require_float(graph, settings.model);
     return float_report(graph);
   }
   require_scope(graph, settings.rewrite.scope, settings.model);
   quantize::require_observing(graph, settings.model);
-  quantize::RewriteReport made = quantize::create_training_graph(graph, settings.rewrite);
+  quantize::RewriteReport made = quantize::create_training_graph(graph, rewrite_for(settings.rewrite, data));
   require_quantizers(graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
   return made;
 }
@@ -68,8 +69,10 @@ TrainingNetworks make_networks(const TrainSettings& settings) {
   made.data = load_wanted_data(settings);
   made.training = make_classifier(classifier_options(settings), made.data.train);
   if (is_graph_file(settings.model)) made.model_graph = graph_to_json(made.training.graph);
-  made.ends = add_loss(made.training, settings.label_smoothing, class_weights_of(settings, made.data.train));
-  made.report = quantize_training(made.training.graph, settings);
+  made.ends = as_usage([&] {
+    return add_loss(made.training, {settings.label_smoothing, class_weights_of(settings, made.data.train)});
+  });
+  made.report = quantize_training(made.training.graph, settings, made.data.train);
   made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);
   return made;
 }
@@ -152,6 +155,12 @@ std::int64_t TrainingTask::length_of(const TrainSettings& wanted) const {
 
 double TrainingTask::epochs_done() const {
   return static_cast<double>(session.step()) / static_cast<double>(steps_per_epoch);
+}
+
+Feeds TrainingTask::feeds_of(const datasets::Batch& batch) const {
+  Feeds feeds = {{training.images, batch.images}};
+  if (ends.labels.node != nullptr) feeds.emplace_back(ends.labels, training.task->target_of(batch));
+  return feeds;
 }
 
 Evaluation TrainingTask::evaluate_now(const datasets::Dataset& pictures) {

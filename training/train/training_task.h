@@ -72,6 +72,8 @@ struct TrainingTask : TrainingNetworks {
   /// --dampening on the weights of `graph`, of this model, over the steps of this run that quantize. Throws UsageError
   /// if no weights have a range that changes.
   void dampen_weights(Graph& graph) const;
+  /// What a step is fed.
+  Feeds feeds_of(const datasets::Batch& batch) const;
   /// With the training session's variables of this moment.
   Evaluation evaluate_now(const datasets::Dataset& pictures);
 

@@ -14,7 +14,7 @@
 #include "core/threads/parallel.h"
 #include "quantize/fake_quant.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/run/data_of_run.h"
 
 namespace miniqat::training {
@@ -92,6 +92,8 @@ void ChanceWatch::after_step(const TrainedStep& step) {
 }
 
 void ChanceWatch::judge(std::int64_t last_epoch) {
+  // Nobody knows what guessing a number costs.
+  if (task_.training.task != &classification()) return;
   const Shape& logits = task_.training.logits.shape();
   const double classes = static_cast<double>(logits[logits.rank() - 1]), chance = std::log(classes);
   const double mean = sum_ / static_cast<double>(steps_);

@@ -60,12 +60,46 @@ bool is_of_graph(const std::string& tensor) {
 
 bool equal(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
 
-void count_classes(Score& score, const Tensor& chosen, const Tensor& of_integers,
-                   const datasets::EvaluationBatch& batch) {
-  score.outputs.add(chosen, of_integers, batch.valid);
-  for (std::int64_t i = 0; i < batch.valid; ++i)
-    score.count(class_of(chosen, i), batch.labels.values<std::int32_t>()[i], class_of(of_integers, i));
-}
+/// Counts what one way to run a model answers.
+class ScoreCounter {
+ public:
+  ScoreCounter(const Task& task, const integer::TensorInfo& output)
+      : task_(task), grid_(output.grid), tally_(task, output.shape.elements()) {}
+
+  /// Outputs [n, ...] uint8 of this way and of the integer engine, of which the first `valid` count.
+  void add(Score& score, const Tensor& own, const Tensor& of_engine, const datasets::Examples& batch,
+           std::int64_t valid) {
+    score.outputs.add(own, of_engine, valid);
+    if (&task_ == &classification()) return add_classes(score, own, of_engine, batch, valid);
+    const std::int64_t outputs = own.elements() / own.shape()[0];
+    for (std::int64_t i = 0; i < valid; ++i) {
+      const auto row = [&](const Tensor& all) { return all.values<std::uint8_t>().subspan(i * outputs, outputs); };
+      score.agreeing += std::ranges::equal(row(own), row(of_engine)) ? 1 : 0;
+    }
+    score.examples += valid;
+    std::vector<float> numbers;
+    for (const std::uint8_t q : own.values<std::uint8_t>()) numbers.push_back(integer::dequantize(grid_, q));
+    tally_.add(numbers, batch, valid);
+  }
+
+  void finish(Score& score, const datasets::Dataset& dataset) const {
+    if (&task_ != &classification()) score.measure = tally_.conclude(dataset).main();
+  }
+
+ private:
+  static void add_classes(Score& score, const Tensor& own, const Tensor& of_engine, const datasets::Examples& batch,
+                          std::int64_t valid) {
+    for (std::int64_t i = 0; i < valid; ++i) {
+      const std::int64_t chosen = class_of(own, i);
+      score.count(chosen, batch.labels.values<std::int32_t>()[i]);
+      score.agreeing += chosen == class_of(of_engine, i) ? 1 : 0;
+    }
+  }
+
+  const Task& task_;
+  const integer::Grid grid_;
+  Tally tally_;
+};
 
 void copy_variables(Session& from, Session& to) {
   for (const auto& [name, value] : from.variables()) to.set_variable(name, value);
@@ -123,12 +157,13 @@ std::vector<ModelFetch> fetch_apart(ModelFetch all, const std::set<std::string>&
 /// The evaluation graph in one arithmetic, beside the integer engine.
 class GraphSide {
  public:
-  GraphSide(Session& variables, Arithmetic arithmetic, Output images, const integer::Model& model,
+  GraphSide(Session& variables, Arithmetic arithmetic, const Classifier& network, const integer::Model& model,
             std::vector<ModelFetch> runs)
       : session_(variables.graph(), {.arithmetic = arithmetic}),
-        images_(images),
+        images_(network.images),
         model_(model),
         comparer_(model),
+        counter_(*network.task, model.tensor(model.output)),
         runs_(std::move(runs)) {
     copy_variables(variables, session_);
   }
@@ -142,17 +177,19 @@ class GraphSide {
       for (std::size_t k = 0; k < found.size(); ++k)
         tensors[run.numbers[k]] = integers_of(found[k], model_.tensors[run.numbers[k]].grid);
     }
-    count_classes(score, tensors[model_.output], integers[model_.output], batch);
+    counter_.add(score, tensors[model_.output], integers[model_.output], batch, batch.valid);
     comparer_.add(std::move(tensors), integers, batch.valid);
   }
 
   const std::vector<LayerComparison>& layers() const { return comparer_.layers(); }
+  void finish(Score& score, const datasets::Dataset& dataset) const { counter_.finish(score, dataset); }
 
  private:
   Session session_;
   const Output images_;
   const integer::Model& model_;
   LayerComparer comparer_;
+  ScoreCounter counter_;
   std::vector<ModelFetch> runs_;
 };
 
@@ -166,7 +203,10 @@ class Sweep {
         model_(model),
         engine_(model),
         all_(fetch_all(model, variables.graph())),
-        simulated_(variables, Arithmetic::kSimulated, classifier.images, model, {all_}) {
+        counter_(*classifier.task, model.tensor(model.output)),
+        simulated_(variables, Arithmetic::kSimulated, classifier, model, {all_}) {
+    result_.task = classifier.task;
+    result_.output_info = model.tensor(model.output);
     result_.images = room(model.tensor(model.input), dataset.size());
     result_.output = room(model.tensor(model.output), dataset.size());
   }
@@ -182,14 +222,19 @@ class Sweep {
     }
     simulated_.add(batch, integers, result_.simulated);
     if (on_integers_) on_integers_->add(batch, integers, result_.on_integers->score);
-    count_classes(result_.integer, output, output, batch);
+    counter_.add(result_.integer, output, output, batch, batch.valid);
     keep(images, batch, result_.images);
     keep(output, batch, result_.output);
   }
 
   Verification finish() {
     result_.layers = simulated_.layers();
-    if (on_integers_) result_.on_integers->layers = on_integers_->layers();
+    simulated_.finish(result_.simulated, dataset_);
+    counter_.finish(result_.integer, dataset_);
+    if (on_integers_) {
+      result_.on_integers->layers = on_integers_->layers();
+      on_integers_->finish(result_.on_integers->score, dataset_);
+    }
     return std::move(result_);
   }
 
@@ -202,7 +247,7 @@ class Sweep {
     const std::set<std::string> multiplying = multiplying_nodes(variables_, {classifier_.logits}, feeds);
     if (multiplying.empty()) return;
     result_.on_integers.emplace().multiplying = multiplying;
-    on_integers_.emplace(variables_, Arithmetic::kInteger, classifier_.images, model_,
+    on_integers_.emplace(variables_, Arithmetic::kInteger, classifier_, model_,
                          fetch_apart(all_, multiplying, variables_, classifier_.logits, feeds));
   }
 
@@ -225,6 +270,7 @@ class Sweep {
   const integer::Model& model_;
   integer::Engine engine_;
   ModelFetch all_;
+  ScoreCounter counter_;
   GraphSide simulated_;
   /// Not there if no layer multiplies integers.
   std::optional<GraphSide> on_integers_;
@@ -232,6 +278,11 @@ class Sweep {
 };
 
 }  // namespace
+
+std::string Score::text() const {
+  if (!measure) return percent(accuracy());
+  return measure->kind->is_share ? measure->text() : concat(measure->kind->brief, " ", measure->text());
+}
 
 std::string IntegerBits::label() const {
   return concat("W", span_of(weights), "A", span_of(activations), per_channel ? " per channel" : "");
@@ -316,11 +367,11 @@ Verification verify(Session& session, const Classifier& classifier, const intege
 Score score_of(const std::string& name, const Tensor& output, const Verification& verification,
                const datasets::Dataset& dataset) {
   Score score{{}, name};
-  score.outputs.add(output, verification.output, dataset.size());
-  for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    const std::int32_t label = dataset.labels.values<std::int32_t>()[i];
-    score.count(class_of(output, i), label, class_of(verification.output, i));
-  }
+  ScoreCounter counter(*verification.task, verification.output_info);
+  datasets::for_each_batch(dataset, dataset.size(), [&](const datasets::EvaluationBatch& all) {
+    counter.add(score, output, verification.output, all, all.valid);
+  });
+  counter.finish(score, dataset);
   return score;
 }
 

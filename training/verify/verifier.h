@@ -82,20 +82,19 @@ class LayerComparer {
 /// A tensor of numbers on the grid, float32, as their integers.
 Tensor integers_of(const Tensor& values, const integer::Grid& grid);
 
-/// The accuracy of one way to run a model.
+/// The accuracy of one way to run a model; where the task is none of classes, its measure.
 struct Score : Hits {
   /// "simulated", "integer", "onnxruntime 1.30.0", ...
   std::string name;
-  /// Examples for which it chooses the class that the integer engine chooses.
+  /// Examples for which it chooses the class that the integer engine chooses; without classes, those with equal outputs.
   std::int64_t agreeing = 0;
   /// The runtime's outputs beside the integer engine's.
   Agreement outputs = {};
 
-  /// One more example: the class that this way chooses, and the one that the integer engine chooses.
-  void count(std::int64_t chosen, std::int64_t label, std::int64_t integer_class) {
-    Hits::count(chosen, label);
-    agreeing += chosen == integer_class ? 1 : 0;
-  }
+  /// What decides, where there are no classes.
+  std::optional<Measure> measure = {};
+  /// "98.00%", "R^2 0.9312".
+  std::string text() const;
   double agreement() const { return examples == 0 ? 0 : static_cast<double>(agreeing) / static_cast<double>(examples); }
 };
 
@@ -121,6 +120,9 @@ struct Verification {
   /// what they are compared with.
   Tensor images;
   Tensor output;
+  /// What the network learned, and its outputs.
+  const Task* task = &classification();
+  integer::TensorInfo output_info = {};
 };
 
 /// Runs the evaluation graph, in both arithmetics with the variables of `session`, and the integer model side by side
@@ -129,7 +131,8 @@ Verification verify(Session& session, const Classifier& classifier, const intege
                     const datasets::Dataset& dataset,
                     const std::function<void(std::int64_t, std::int64_t)>& report = {});
 
-/// The score of outputs [n, classes] uint8 that something else computed for `verification.images`.
+/// The score of outputs [n, ...] uint8, on the grid of the model's, that something else computed for
+/// `verification.images`.
 Score score_of(const std::string& name, const Tensor& output, const Verification& verification,
                const datasets::Dataset& dataset);
 

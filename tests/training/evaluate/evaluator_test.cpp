@@ -8,7 +8,7 @@
 
 #include "layers/layers.h"
 #include "models/blocks.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 #include "training/model_source.h"
 
 namespace miniqat::training::evaluator_test {

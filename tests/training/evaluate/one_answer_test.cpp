@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tests/errors.h"
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 
 namespace miniqat::training::one_answer_test {
 namespace {

@@ -231,7 +231,7 @@ TEST_F(QuantizationRunTest, RowsHaveTheAccuraciesOfTheirNetworks) {
     Classifier network = find_classifier(read_network(source.directory.eval_graph()), stage);
     Session session(network.graph);
     session.restore(read_safetensors(source.checkpoint), Session::Restore::kVariables, stage);
-    const Accuracies& reported = row(result, name).accuracies;
+    const PartResults& reported = row(result, name).accuracies;
     for (const auto& [part, seen] : {std::pair(*data.validation, *reported.validation), {data.test, *reported.test}}) {
       const Evaluation measured = evaluate(session, network, part);
       EXPECT_EQ(seen.correct, measured.correct) << name;

@@ -1,4 +1,4 @@
-#include "training/evaluate/accuracies.h"
+#include "training/evaluate/part_results.h"
 
 #include <cmath>
 #include <tuple>
@@ -14,30 +14,20 @@
 namespace miniqat::training {
 namespace {
 
-std::string accuracy_text(const char* part, const Evaluation& result) {
-  return concat(part, " accuracy ", percent(result.accuracy()), " (", result.correct, " of ", result.examples, ")",
-                balanced_text(result));
-}
-
 void put(const std::string& part, const Evaluation& result, nlohmann::ordered_json& summary) {
-  summary[part + "_accuracy"] = result.accuracy();
-  if (result.balanced_accuracy) summary[part + "_balanced_accuracy"] = *result.balanced_accuracy;
+  for (const Measure& one : result.measures) summary[concat(part, "_", one.kind->key)] = one.value;
   summary[part + "_loss"] = result.loss;
 }
 
-std::optional<Evaluation> evaluation_in(const nlohmann::ordered_json& summary, const std::string& part,
-                                        std::int64_t examples) {
-  double accuracy = 0;
-  Evaluation result;
-  for (const auto& [key, value] : {std::pair(part + "_accuracy", &accuracy), {part + "_loss", &result.loss}}) {
-    const auto found = summary.find(key);
-    if (found == summary.end() || !found->is_number()) return {};
-    *value = *found;
-  }
-  const auto balanced = summary.find(part + "_balanced_accuracy");
-  if (balanced != summary.end() && balanced->is_number()) result.balanced_accuracy = *balanced;
-  result.examples = examples;
-  result.correct = std::llround(accuracy * static_cast<double>(examples));
+std::optional<Evaluation> evaluation_in(const nlohmann::ordered_json& summary, const Task& task,
+                                        const std::string& part, std::int64_t examples) {
+  const std::optional<double> loss = number_at(summary, (part + "_loss").c_str());
+  if (!loss) return {};
+  Evaluation result{.examples = examples, .loss = *loss};
+  for (const MeasureKind& kind : task.measures)
+    if (const std::optional<double> value = number_at(summary, concat(part, "_", kind.key).c_str()))
+      result.measures.push_back({.kind = &kind, .value = *value});
+  if (result.measures.empty()) return {};
   return result;
 }
 
@@ -60,35 +50,26 @@ std::string shares(const OneAnswer& one, const datasets::Dataset& pictures, cons
 
 }  // namespace
 
-std::string balanced_text(const Evaluation& result) {
-  if (!result.has_uneven_classes() || !result.balanced_accuracy) return "";
-  return concat(", balanced ", percent(*result.balanced_accuracy));
-}
-
-bool is_better(const Evaluation& a, const Evaluation& b, bool balanced) {
-  if (balanced) return std::tuple(a.balanced_accuracy, -a.loss) > std::tuple(b.balanced_accuracy, -b.loss);
-  return std::tuple(a.correct, -a.loss) > std::tuple(b.correct, -b.loss);
-}
-
-std::string Accuracies::text() const {
+std::string PartResults::text() const {
   std::string text;
-  if (validation) text = accuracy_text("validation", *validation);
+  if (validation) text = concat("validation ", validation->text(true));
   if (validation && test) text += ", ";
-  return test ? text + accuracy_text("test", *test) : text;
+  return test ? concat(text, "test ", test->text(true)) : text;
 }
 
-void Accuracies::put_into(nlohmann::ordered_json& summary) const {
+void PartResults::put_into(nlohmann::ordered_json& summary, const Task& task) const {
   if (validation) put("validation", *validation, summary);
-  summary["test_accuracy"] = nullptr;
+  // Nobody has measured those that are null.
+  for (const MeasureKind& kind : task.measures) summary.erase(concat("test_", kind.key));
+  summary[concat("test_", task.measures.front().key)] = nullptr;
   summary["test_loss"] = nullptr;
-  summary.erase("test_balanced_accuracy");
   if (test) put("test", *test, summary);
 }
 
-std::optional<Accuracies> Accuracies::from(const nlohmann::ordered_json& summary, std::int64_t validation,
-                                           std::int64_t test) {
-  const Accuracies found{.validation = evaluation_in(summary, "validation", validation),
-                         .test = evaluation_in(summary, "test", test)};
+std::optional<PartResults> PartResults::from(const nlohmann::ordered_json& summary, const Task& task,
+                                             std::int64_t validation, std::int64_t test) {
+  const PartResults found{.validation = evaluation_in(summary, task, "validation", validation),
+                          .test = evaluation_in(summary, task, "test", test)};
   return found.validation && found.test ? std::optional(found) : std::nullopt;
 }
 
@@ -118,6 +99,7 @@ std::string warning_before_training(const Evaluation& evaluation, const datasets
       concat("; if it was trained before, it saw other pixel values then: ", how_to_give_values(dataset));
   if (const std::optional<OneAnswer> one = one_answer(evaluation))
     return concat(shares(*one, pictures, subject), if_trained);
+  if (!pictures.has_classes()) return "";
   const double chance = std::log(static_cast<double>(pictures.classes));
   if (!(evaluation.loss > kFarAbove * chance)) return "";
   return concat("warning: ", subject, " has a loss of ", formatted("%.2f", evaluation.loss),

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/text/error.h"
+#include "layers/layers.h"
+#include "training/evaluate/metrics.h"
+#include "training/task/task.h"
+
+namespace miniqat::training {
+namespace {
+
+constexpr MeasureKind kLabelMeasures[] = {
+    {.name = "accuracy of the labels", .brief = "label accuracy", .key = "label_accuracy", .is_share = true},
+    {.name = "F1, mean over the labels", .brief = "F1", .key = "f1"}};
+
+std::int64_t labels_of_data(const datasets::Dataset& data) {
+  if (!data.targets.defined() || data.target_standard)
+    fail("data set ", data.name, " has no labels of zeros and ones, of which several may hold");
+  return data.targets.shape()[1];
+}
+
+TrainingEnds add_label_loss(Graph& graph, const Output&, const Output& logits, const LossOptions& options) {
+  options.require_no_classes();
+  const Output targets = layers::placeholder(graph, graph.unique_name("targets"), logits.shape());
+  return {targets, layers::sigmoid_cross_entropy(graph, logits, targets, graph.unique_name("loss"))};
+}
+
+/// -log of the probability that a logit gives to what holds, without overflow.
+double loss_of(double logit, double holds) {
+  return std::max(logit, 0.0) - logit * holds + std::log1p(std::exp(-std::abs(logit)));
+}
+
+Evaluation conclude_labels(const Scored& scored) {
+  const auto outputs = static_cast<std::size_t>(scored.outputs);
+  Evaluation result{.examples = std::ssize(scored.scores) / (2 * scored.outputs)};
+  if (result.examples == 0) return result;
+  const double all = static_cast<double>(result.examples) * static_cast<double>(outputs);
+  std::int64_t right = 0;
+  double sum = 0;
+  int with_f1 = 0;
+  for (std::size_t k = 0; k < outputs; ++k) {
+    const std::vector<double> logits = scored.column(k), holds = scored.column(outputs + k);
+    Detections found;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      result.loss += loss_of(logits[i], holds[i]) / all;
+      // A NaN finds nothing.
+      const bool says = logits[i] > 0, is = holds[i] > 0.5;
+      (says ? is ? found.true_positives : found.false_positives : is ? found.false_negatives : found.true_negatives)++;
+    }
+    right += found.true_positives + found.true_negatives;
+    if (const std::optional<double> f1 = found.f1()) {
+      sum += *f1;
+      ++with_f1;
+    }
+  }
+  result.measures.push_back(
+      {&kLabelMeasures[0], static_cast<double>(right) / all, concat(right, " of ", result.examples * scored.outputs)});
+  if (with_f1 > 0) result.measures.push_back({&kLabelMeasures[1], sum / with_f1});
+  return result;
+}
+
+}  // namespace
+
+const Task& multilabel() {
+  static constexpr Task kTask{.name = "multilabel",
+                              .outputs = "logits",
+                              .measures = kLabelMeasures,
+                              .outputs_for = labels_of_data,
+                              .add_loss = add_label_loss,
+                              .target_of = [](const datasets::Examples& batch) { return batch.targets; },
+                              .scores = [](std::int64_t outputs) { return 2 * static_cast<std::size_t>(outputs); },
+                              .score = score_targets,
+                              .conclude = conclude_labels};
+  return kTask;
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/text/error.h"
+#include "layers/layers.h"
+#include "training/evaluate/metrics.h"
+#include "training/task/task.h"
+
+namespace miniqat::training {
+namespace {
+
+constexpr MeasureKind kNumberMeasures[] = {
+    {.name = "R^2", .brief = "R^2", .key = "r2"},
+    {.name = "mean absolute error", .brief = "MAE", .key = "mae", .less_is_better = true},
+    {.name = "mean squared error", .brief = "MSE", .key = "mse", .less_is_better = true}};
+
+std::int64_t numbers_of_data(const datasets::Dataset& data) {
+  if (!data.targets.defined()) fail("data set ", data.name, " has no numbers to predict");
+  return data.targets.shape()[1];
+}
+
+TrainingEnds add_number_loss(Graph& graph, const Output&, const Output& numbers, const LossOptions& options) {
+  options.require_no_classes();
+  const Output targets = layers::placeholder(graph, graph.unique_name("targets"), numbers.shape());
+  return {targets, layers::mean_squared_error(graph, numbers, targets, graph.unique_name("loss"))};
+}
+
+Evaluation conclude_numbers(const Scored& scored) {
+  const auto outputs = static_cast<std::size_t>(scored.outputs);
+  Evaluation result{.examples = std::ssize(scored.scores) / (2 * scored.outputs)};
+  if (result.examples == 0) return result;
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  double explained = 0, absolute = 0, squared = 0;
+  int with_variance = 0;
+  for (std::size_t k = 0; k < outputs; ++k) {
+    const std::vector<double> predictions = scored.column(k), targets = scored.column(outputs + k);
+    const double unit = scored.units == nullptr ? 1 : scored.units->deviation[k];
+    const bool has_nan = std::ranges::any_of(predictions, [](double p) { return std::isnan(p); });
+    const double error = has_nan ? kNaN : mean_squared_error(predictions, targets);
+    result.loss += error / static_cast<double>(outputs);
+    squared += error * unit * unit / static_cast<double>(outputs);
+    absolute += (has_nan ? kNaN : mean_absolute_error(predictions, targets)) * unit / static_cast<double>(outputs);
+    if (const std::optional<double> share = has_nan ? kNaN : r_squared(predictions, targets)) {
+      explained += *share;
+      ++with_variance;
+    }
+  }
+  if (with_variance > 0) result.measures.push_back({&kNumberMeasures[0], explained / with_variance});
+  result.measures.push_back({&kNumberMeasures[1], absolute});
+  result.measures.push_back({.kind = &kNumberMeasures[2], .value = squared, .is_quiet = true});
+  return result;
+}
+
+}  // namespace
+
+const Task& regression() {
+  static constexpr Task kTask{
+      .name = "regress",
+      .outputs = "numbers",
+      .measures = kNumberMeasures,
+      .outputs_for = numbers_of_data,
+      .add_loss = add_number_loss,
+      .target_of = [](const datasets::Examples& batch) { return batch.targets; },
+      .scores = [](std::int64_t outputs) { return 2 * static_cast<std::size_t>(outputs); },
+      .score = score_targets,
+      .conclude = conclude_numbers};
+  return kTask;
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "datasets/loader.h"
+#include "training/evaluate/evaluation.h"
+
+namespace miniqat::training {
+
+/// What decides a loss beside the task.
+struct LossOptions {
+  /// Of classes (SoftmaxCrossEntropyAttributes).
+  double label_smoothing = 0;
+  std::vector<double> class_weights = {};
+
+  /// Throws Error for options of classes.
+  void require_no_classes() const;
+};
+
+/// What is added to a network so that it can be trained.
+struct TrainingEnds {
+  /// The placeholder of what the outputs should have been. No node where the input itself is that.
+  Output labels;
+  Output loss;
+};
+
+/// What conclude() is given.
+struct Scored {
+  /// [examples, Task::scores]
+  std::span<const double> scores;
+  /// Of one example.
+  std::size_t each = 0;
+  /// Numbers that the network gives for an example.
+  std::int64_t outputs = 0;
+  /// Sums are made of so many examples at a time, then of these sums; 0: of all at once.
+  std::int64_t batch = 0;
+  /// The units of the data; null: those of the targets.
+  const datasets::Standard* units = nullptr;
+
+  /// Number k of each example.
+  std::vector<double> column(std::size_t k) const;
+};
+
+/// What a network learns: the loss of its outputs, and what is measured of them (docs/tasks.md).
+struct Task {
+  /// As --task names it.
+  const char* name;
+  /// What the outputs are called: "logits", "numbers".
+  const char* outputs;
+  /// All that may be measured, the first of which decides.
+  std::span<const MeasureKind> measures;
+
+  /// How many numbers a network gives for an example of the data. Throws Error where these lack what the task needs.
+  std::int64_t (*outputs_for)(const datasets::Dataset& data);
+  /// Adds the loss of `output` [n, ...]. `input`: what the network was given. Throws Error for options that mean nothing
+  /// here.
+  TrainingEnds (*add_loss)(Graph& graph, const Output& input, const Output& output, const LossOptions& options);
+  /// What a batch gives to TrainingEnds::labels; undefined where there are none.
+  Tensor (*target_of)(const datasets::Examples& batch);
+
+  /// How many numbers score() leaves of an example with so many outputs.
+  std::size_t (*scores)(std::int64_t outputs);
+  /// What conclude() needs of example `row` of a batch. Throws Error for a label that the network does not know.
+  void (*score)(std::span<const float> output, const datasets::Examples& batch, std::int64_t row,
+                std::span<double> scores);
+  Evaluation (*conclude)(const Scored& scored);
+};
+
+/// A Task::score(): the outputs, then the targets.
+void score_targets(std::span<const float> output, const datasets::Examples& batch, std::int64_t row,
+                   std::span<double> scores);
+
+/// `classify`: tells classes apart. A logit a class, softmax cross entropy with labels [n] int32. Measures the share of
+/// right answers (of equal logits the lower class is the answer; a NaN is wrong), and the mean of these shares over the
+/// classes that have examples (balanced accuracy, Brodersen et al. 2010).
+const Task& classification();
+
+/// `regress`: predicts numbers. The mean squared error of targets [n, k], standardised as the data say. Measures R^2, the
+/// mean over the k numbers, and the mean absolute and mean squared error in the units of the data.
+const Task& regression();
+
+/// `reconstruct`: gives back what it was given. The mean squared error of the input. Where the data have classes, class
+/// 0 is normal and any other an anomaly; measures then how well the errors of single examples tell the two apart: the
+/// area under the ROC curve, and its part up to a false positive rate of 0.1.
+const Task& reconstruction();
+
+/// `multilabel`: finds labels of which several may hold. A logit a label, sigmoid cross entropy with targets [n, k] of
+/// zeros and ones; a label is answered where its logit is above 0. Measures the share of right answers over all labels,
+/// and the mean over the labels of F1.
+const Task& multilabel();
+
+/// All of them, classification first.
+std::span<const Task* const> tasks();
+/// Throws Error that lists the names.
+const Task& find_task(const std::string& name);
+/// What data of this kind are for: classes to tell apart, numbers to predict, labels of which several hold, or
+/// themselves.
+const Task& task_for(const datasets::Dataset& data);
+
+/// Gathers what a task needs of each example.
+class Tally {
+ public:
+  /// Both must stay. `outputs`: numbers that the network gives for an example.
+  Tally(const Task& task, std::int64_t outputs) : task_(task), outputs_(outputs), each_(task.scores(outputs)) {}
+
+  /// The first `valid` examples of a batch, with their outputs [batch, ...] float32.
+  void add(std::span<const float> outputs, const datasets::Examples& batch, std::int64_t valid);
+  std::int64_t examples() const { return each_ == 0 ? 0 : std::ssize(scores_) / static_cast<std::int64_t>(each_); }
+  Evaluation conclude(const datasets::Dataset& data) const;
+
+ private:
+  const Task& task_;
+  const std::int64_t outputs_;
+  const std::size_t each_;
+  std::vector<double> scores_;
+};
+
+}  // namespace miniqat::training
