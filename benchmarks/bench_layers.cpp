@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "benchmarks/machine.h"
+#include "core/graph/losses.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
 #include "core/tensors/random.h"
@@ -115,7 +116,7 @@ double largest_magnitude(const Tensor& tensor) {
 std::string fault_of(const Op& op, std::vector<TensorSpec> specs, int pass, bool batched) {
   if (batched) {
     for (TensorSpec& spec : specs) {
-      if (&spec != &specs[0] && op.type() != "SoftmaxCrossEntropy") continue;
+      if (&spec != &specs[0] && !loss_inputs(op)) continue;
       std::vector<std::int64_t> extents = spec.shape.to_vector();
       extents[0] = std::min<std::int64_t>(extents[0], 2);
       spec.shape = Shape(extents);

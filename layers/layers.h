@@ -8,6 +8,7 @@
 #include "layers/conv2d.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
+#include "layers/losses.h"
 #include "layers/matmul.h"
 #include "layers/mean.h"
 #include "layers/parts.h"
@@ -26,10 +27,10 @@ template <class... Ops>
 struct OpList {};
 
 /// All of them: what graph JSON knows.
-using AllOps =
-    OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu, Relu6,
-           Sigmoid, HardSigmoid, HardSwish, LeakyRelu, Clip, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat,
-           Pad, Slice, SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
+using AllOps = OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu,
+                      Relu6, Sigmoid, HardSigmoid, HardSwish, LeakyRelu, Clip, Identity, Softmax, Dropout, BatchNorm,
+                      Reshape, Concat, Pad, Slice, SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean,
+                      SoftmaxCrossEntropy, MeanSquaredError, Huber, SigmoidCrossEntropy>;
 
 /// Makes the ops of core and layers known to graph JSON. Idempotent.
 void register_ops();

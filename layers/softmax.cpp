@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/scratch.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax.h"
@@ -128,7 +129,7 @@ double row_loss(const float* logits, std::int64_t classes, std::int32_t label, f
   return std::log(sum) + (static_cast<double>(largest) - logits[label]);
 }
 
-class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy> {
+class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public MeasuresLoss {
  public:
   using OpOf::OpOf;
 
@@ -156,6 +157,8 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy> {
     traits.no_gradient = {1};
     return traits;
   }
+
+  LossInputs loss_inputs() const override { return {.prediction = 0, .target = 1, .values = TargetValues::kClasses}; }
 
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override { return {inputs[0]}; }
 

@@ -171,6 +171,9 @@ OPS = {
     "FakeQuant": fake_quant,
     "SoftmaxCrossEntropy": lambda attrs, logits, labels: (row_weights(attrs, labels, logits.dtype) * F.cross_entropy(
         logits, labels.long(), label_smoothing=attrs.get("label_smoothing", 0.0), reduction="none")).mean(),
+    "MeanSquaredError": lambda attrs, prediction, target: F.mse_loss(prediction, target),
+    "Huber": lambda attrs, prediction, target: F.huber_loss(prediction, target, delta=attrs.get("delta", 1.0)),
+    "SigmoidCrossEntropy": lambda attrs, logits, targets: F.binary_cross_entropy_with_logits(logits, targets),
 }
 
 

@@ -204,6 +204,60 @@ void add_bad_source_samples(std::vector<BadOpSample>& samples) {
   samples.push_back({"Constant", "rank 9", R"({"shape": [1, 1, 1, 1, 1, 1, 1, 1, 1]})", {}, "rank"});
 }
 
+/// Losses whose targets are float32; those of SigmoidCrossEntropy lie between 0 and 1, both included.
+void add_float_loss_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& type, const std::string& label, const Shape& shape, double magnitude,
+                       const std::string& attributes = "{}") {
+    std::vector<double> targets(static_cast<std::size_t>(shape.elements()));
+    for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<double>(i * 7 % 5) / 4;
+    samples.push_back({.type = type,
+                       .label = label,
+                       .attributes = attributes,
+                       .inputs = {floats(shape), floats(shape)},
+                       .low = -magnitude,
+                       .high = magnitude,
+                       .values = {{}, targets}});
+  };
+  for (const std::string type : {"MeanSquaredError", "Huber", "SigmoidCrossEntropy"}) {
+    add(type, "rows", {5, 3}, 4);
+    add(type, "one number", {1, 1}, 4);
+    add(type, "one column", {7, 1}, 8);
+    // More than a block of the sum, and enough for two threads.
+    add(type, "large", {601, 67}, 3);
+    add(type, "a block and one", {683, 3}, 3);
+  }
+  for (const std::string type : {"MeanSquaredError", "Huber"}) {
+    add(type, "vector", {9}, 2);
+    add(type, "images", {2, 3, 4, 5}, 2);
+  }
+  add("Huber", "narrow", {5, 3}, 4, R"({"delta": 0.25})");
+  add("Huber", "wide", {5, 3}, 4, R"({"delta": 100})");
+}
+
+void add_bad_float_loss_samples(std::vector<BadOpSample>& samples) {
+  for (const std::string type : {"MeanSquaredError", "Huber", "SigmoidCrossEntropy"}) {
+    const bool of_logits = type == "SigmoidCrossEntropy";
+    const std::string prediction = of_logits ? "logits" : "prediction", target = of_logits ? "targets" : "target";
+    const auto add = [&](const std::string& label, std::vector<TensorSpec> inputs, const std::string& message) {
+      samples.push_back({type, label, "{}", std::move(inputs), message});
+    };
+    add("shapes differ", {floats({4, 3}), floats({4, 2})}, prediction + " [4,3], " + target + " [4,2]");
+    add("a column for a vector", {floats({4, 1}), floats({4})}, prediction + " [4,1], " + target + " [4]");
+    add("integer targets", {floats({4, 3}), integers({4, 3})}, target + " must be float32, is int32");
+    add("integer predictions", {integers({4, 3}), floats({4, 3})}, prediction + " must be float32, is int32");
+    add("no rows", {floats({0, 3}), floats({0, 3})}, "input 0 is empty");
+    add("one input", {floats({4, 3})}, "takes 2 inputs, 1 is given");
+    add("scalar", {floats({}), floats({})}, of_logits ? "logits must have rank 2" : "prediction needs an axis");
+  }
+  samples.push_back({"SigmoidCrossEntropy", "vector", "{}", {floats({4}), floats({4})}, "logits must have rank 2"});
+  for (const std::string delta : {"0", "-1", "1e60"})
+    samples.push_back({"Huber",
+                       "delta " + delta,
+                       R"({"delta": )" + delta + "}",
+                       {floats({4, 3}), floats({4, 3})},
+                       "delta must be above 0 and finite, got"});
+}
+
 }  // namespace
 
 std::vector<OpSample> structure_samples() {
@@ -216,6 +270,7 @@ std::vector<OpSample> structure_samples() {
   add_batch_to_space_samples(samples);
   add_mean_samples(samples);
   add_loss_samples(samples);
+  add_float_loss_samples(samples);
   add_source_samples(samples);
   return samples;
 }
@@ -275,6 +330,7 @@ std::vector<BadOpSample> bad_structure_samples() {
   add(loss, "negative smoothing", {floats({4, 3}), integers({4})}, R"({"label_smoothing": -0.1})",
       "label_smoothing must be in [0, 1), got -0.1");
   add(loss, "no rows", {floats({0, 3}), integers({0})}, "{}", "at least one row");
+  add_bad_float_loss_samples(samples);
   add_bad_space_to_batch_samples(samples);
   add_bad_source_samples(samples);
   return samples;

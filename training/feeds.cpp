@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/graph/losses.h"
 #include "core/graph/source_ops.h"
 #include "core/tensors/random.h"
 #include "datasets/loader.h"
-#include "layers/softmax.h"
 #include "training/model_source.h"
 
 namespace miniqat::training {
@@ -15,19 +15,16 @@ namespace {
 bool takes_labels(const Node& node, std::int64_t n) {
   const bool fits = node.as<Placeholder>() != nullptr && node.output_specs()[0].dtype == DType::kInt32 &&
                     node.output_specs()[0].shape == Shape{n};
-  return fits && std::ranges::any_of(node.uses(), [](const Use& use) {
-           return use.input == 1 && use.node->as<layers::SoftmaxCrossEntropy>() != nullptr;
-         });
+  return fits && !losses_with_target(node.output(), TargetValues::kClasses).empty();
 }
 
 /// The fewest classes that a loss with these labels tells apart; 1 where there is none.
 std::uint64_t classes_of(const Node& labels) {
   std::optional<std::int64_t> fewest;
-  for (const Use& use : labels.uses())
-    if (use.node->as<layers::SoftmaxCrossEntropy>() != nullptr && use.input == 1) {
-      const std::int64_t classes = use.node->input(0).shape()[1];
-      fewest = std::min(fewest.value_or(classes), classes);
-    }
+  for (const Node* loss : losses_with_target(labels.output(), TargetValues::kClasses)) {
+    const std::int64_t classes = prediction_of(*loss).shape().channels();
+    fewest = std::min(fewest.value_or(classes), classes);
+  }
   return static_cast<std::uint64_t>(std::max<std::int64_t>(fewest.value_or(1), 1));
 }
 
@@ -36,7 +33,9 @@ Tensor random_feed(const Node& placeholder, std::uint64_t seed) {
   // The text is part of what `run --seed` promises.
   Random random(mix(mix(hash_text("cli/random_feeds"), seed), hash_text(placeholder.name())));
   Tensor tensor(spec.shape, spec.dtype);
-  if (spec.dtype == DType::kFloat32) {
+  if (!losses_with_target(placeholder.output(), TargetValues::kProbabilities).empty()) {
+    for (float& value : tensor.values<float>()) value = static_cast<float>(random.below(2));
+  } else if (spec.dtype == DType::kFloat32) {
     for (float& value : tensor.values<float>()) value = random.normal();
   } else if (spec.dtype == DType::kInt32) {
     const std::uint64_t classes = classes_of(placeholder);

@@ -10,14 +10,15 @@ namespace miniqat::training {
 
 /// Pictures from a data set for the placeholders that `fed` leaves out: a batch from number `first` on, the last
 /// picture repeated where there are fewer, for the graph's input [n, h, w, c], and their labels for int32 placeholders
-/// [n] that a SoftmaxCrossEntropy reads as labels. Throws Error for a graph without such an input and pictures of
+/// [n] that a loss takes as classes. Throws Error for a graph without such an input and pictures of
 /// another size, and for a number out of range. `source` names the graph.
 Feeds picture_feeds(const Graph& graph, const Feeds& fed, const datasets::Dataset& pictures, std::int64_t first,
                     const std::string& source);
 
-/// Tensors for the placeholders that `fed` leaves out: float32 ones get standard normal numbers, int32 ones uniform
-/// classes that every SoftmaxCrossEntropy reading them as labels has, zeros where there is no such reader. A pure
-/// function of the seed and the placeholder's name and spec. Throws Error for a placeholder of any other type.
+/// Tensors for the placeholders that `fed` leaves out: float32 ones get standard normal numbers, or zeros and ones
+/// where a loss takes them as probabilities; int32 ones uniform classes that every loss taking them as targets has,
+/// zeros where there is no such loss. A pure function of the seed, the placeholder's name and spec, and these losses.
+/// Throws Error for a placeholder of any other type.
 Feeds random_feeds(const Graph& graph, const Feeds& fed, std::uint64_t seed);
 
 }  // namespace miniqat::training

@@ -268,9 +268,7 @@ void require_fit(const Classifier& classifier, const datasets::Dataset& dataset,
 
 namespace {
 
-bool is_unread(const Graph& graph, const Node& node) {
-  return node.uses().empty() && !graph.is_output(node.output());
-}
+bool is_unread(const Graph& graph, const Node& node) { return node.uses().empty() && !graph.is_output(node.output()); }
 
 /// Erases what nothing reads: a placeholder, or a tensor with all that only it reads.
 void erase_target(Graph& graph, Node& node) {

@@ -100,8 +100,8 @@ void require_pictures_fit(const ClassifierOptions& options, const Shape& example
 /// Adds the loss of the network's task.
 TrainingEnds add_loss(Classifier& classifier, const LossOptions& options = {});
 
-/// A copy of a classifier without the losses of its task, and what only they need. Throws Error for a graph without
-/// outputs.
+/// A copy of a classifier without the losses that nothing reads and what only their targets are computed from: without
+/// what add_loss() gave it. Throws Error for a graph without outputs.
 Classifier without_loss(const Classifier& training);
 
 /// A clone of the graph in which only the named quantizers work; the others' readers take what these read.

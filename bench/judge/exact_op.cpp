@@ -5,6 +5,7 @@
 #include <functional>
 #include <string_view>
 
+#include "core/graph/losses.h"
 #include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
@@ -51,6 +52,15 @@ std::vector<Tensor> jolted(const std::vector<Bounded>& tensors, Random& random) 
     }
     moved.push_back(copy);
   }
+  return moved;
+}
+
+/// The same of an op's inputs. A target that is a probability stays one.
+std::vector<Tensor> jolted_inputs(const Op& op, const std::vector<Bounded>& inputs, Random& random) {
+  std::vector<Tensor> moved = jolted(inputs, random);
+  const std::optional<LossInputs> loss = loss_inputs(op);
+  if (loss && loss->values == TargetValues::kProbabilities)
+    for (double& t : moved[static_cast<std::size_t>(loss->target)].values<double>()) t = std::clamp(t, 0.0, 1.0);
   return moved;
 }
 
@@ -373,7 +383,7 @@ void ExactOp::bound_by_trial() {
   Trials trials(exact);
   Random random(hash_text(op_.type()));
   for (int trial = 0; trial < kTrials; ++trial) {
-    const Run run = forward(jolted(inputs_, random));
+    const Run run = forward(jolted_inputs(op_, inputs_, random));
     std::vector<Tensor> tried = run.outputs;
     tried.insert(tried.end(), run.updates.begin(), run.updates.end());
     trials.add(tried);
@@ -393,7 +403,7 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
   Trials trials(exact);
   Random random(hash_text(op_.type()));
   for (int trial = 0; trial < kTrials; ++trial)
-    trials.add(backward(forward(jolted(inputs_, random)), jolted(d_outputs, random), wanted));
+    trials.add(backward(forward(jolted_inputs(op_, inputs_, random)), jolted(d_outputs, random), wanted));
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k)
     if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside(), arriving);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/graph/losses.h"
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
 #include "core/text/error.h"
@@ -128,6 +129,16 @@ class MultipliesAndAdds {
 
  protected:
   ~MultipliesAndAdds() = default;
+};
+
+/// A loss: output 0 is one number, the mean over a batch of how far its predictions are from their targets, so that the
+/// mean of the slices of a batch is that of the batch. The targets get no gradient.
+class MeasuresLoss {
+ public:
+  virtual LossInputs loss_inputs() const = 0;
+
+ protected:
+  ~MeasuresLoss() = default;
 };
 
 /// The op as one of these; null when it is none.

@@ -92,7 +92,8 @@ void bind_graphs(py::class_<GraphHandle, GraphPointer>& graph) {
           "The graph as graph JSON: the bytes that the program writes.")
       .def("add", &add, py::arg("op"), py::arg("name"), py::arg("inputs") = py::tuple(),
            "Adds a node of the type `op` of graph JSON and returns its first output. Keywords are the attributes of\n"
-           "graph JSON: add(\"Conv2D\", \"conv1/Conv2D\", [x, w], strides=[2, 2], padding=\"SAME\").")
+           "graph JSON: add(\"Conv2D\", \"conv1/Conv2D\", [x, w], strides=[2, 2], padding=\"SAME\"), or a loss,\n"
+           "add(\"Huber\", \"loss\", [y, wanted], delta=0.5).")
       .def("output", &output, py::arg("name"), "The output \"node\" or \"node:k\".")
       .def_property("outputs", &outputs, &set_outputs, "The tensors that the graph is about: logits, say.")
       .def("nodes", &nodes, "A dictionary with name, op, inputs and attributes of each node, producers first.")

@@ -54,7 +54,8 @@ class Graph:
         """The graph as graph JSON: the bytes that the program writes."""
     def add(self, op: str, name: str, inputs: _Tensor | Sequence[_Tensor] = (), **kwargs: Any) -> Output:
         """Adds a node of the type `op` of graph JSON and returns its first output. Keywords are the attributes of graph
-        JSON: add("Conv2D", "conv1/Conv2D", [x, w], strides=[2, 2], padding="SAME")."""
+        JSON: add("Conv2D", "conv1/Conv2D", [x, w], strides=[2, 2], padding="SAME"), or a loss,
+        add("Huber", "loss", [y, wanted], delta=0.5)."""
     def output(self, name: str) -> Output:
         """The output "node" or "node:k"."""
     @property

@@ -169,6 +169,34 @@ class Page(unittest.TestCase):
         self.assertTrue(names["model"].to_tflite() and names["model"].to_onnx() and names["model"].to_c("product", names["rows"]))
 
 
+class Losses(unittest.TestCase):
+    def test_losses_and_gradients_are_the_formulas(self):
+        random = np.random.default_rng(7)
+        x, t = random.normal(0, 3, (6, 4)), random.uniform(0, 1, (6, 4))
+        error, sigmoid = x - t, 1 / (1 + np.exp(-x))
+        far = np.abs(error) > 0.5
+        for op, attributes, loss, gradient in (
+                ("MeanSquaredError", {}, (error ** 2).mean(), 2 * error),
+                ("Huber", {"delta": 0.5}, np.where(far, 0.5 * (np.abs(error) - 0.25), error ** 2 / 2).mean(), error.clip(-0.5, 0.5)),
+                ("SigmoidCrossEntropy", {}, -(t * np.log(sigmoid) + (1 - t) * np.log(1 - sigmoid)).mean(), sigmoid - t)):
+            graph = miniqat.Graph()
+            prediction, target = (graph.add("Placeholder", name, shape=[6, 4]) for name in ("x", "t"))
+            y = graph.add(op, "loss", [prediction, target], **attributes)
+            session = miniqat.Session(graph)
+            feeds = {"x": x.astype(np.float32), "t": t.astype(np.float32)}
+            with self.subTest(op):
+                self.assertAlmostEqual(float(session.run(y, feeds)), loss, 5)
+                np.testing.assert_allclose(session.gradients(y, prediction, feeds)[0], gradient / 24, atol=1e-6)
+                self.assertEqual(y.shape, ())
+
+    def test_a_target_that_is_no_probability_is_refused(self):
+        graph = miniqat.Graph()
+        logits, targets = (graph.add("Placeholder", name, shape=[1, 2]) for name in ("logits", "targets"))
+        graph.add("SigmoidCrossEntropy", "loss", [logits, targets])
+        with self.assertRaisesRegex(miniqat.Error, r"target 2 of row 0, column 1 is outside \[0, 1\]"):
+            miniqat.Session(graph).run("loss", {"logits": np.zeros((1, 2), np.float32), "targets": np.array([[0, 2]], np.float32)})
+
+
 class Memory(unittest.TestCase):
     def test_variable_is_one_view(self):
         train, _ = miniqat.load("synthetic", train_size=256, test_size=64)

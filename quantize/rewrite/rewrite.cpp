@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/graph/graph.h"
+#include "core/graph/losses.h"
 #include "core/graph/reach.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
@@ -57,6 +58,16 @@ void skip_unused(const Graph& graph, LayerSearch& layers) {
   });
 }
 
+/// What the quantizer's input was, its output is for all but losses that take it as their target: a network is measured
+/// by the numbers that were given.
+void take_all_but_targets(Graph& graph, Output tensor, Node& quantizer) {
+  std::vector<Use> targets;
+  for (const Use& use : tensor.node->uses(tensor.index))
+    if (is_target(use)) targets.push_back(use);
+  graph.reroute(tensor, quantizer.output());
+  if (!targets.empty()) graph.reroute(quantizer.output(), tensor, targets);
+}
+
 /// Returns the names of the quantizers that were inserted. A name that is taken gets a number.
 std::vector<std::string> apply(Graph& graph, Decisions& decisions) {
   std::vector<std::string> inserted;
@@ -76,7 +87,7 @@ std::vector<std::string> apply(Graph& graph, Decisions& decisions) {
       const Output tensor = row.takes_all ? row.tensor : taken_by(row.readers.front());
       inserted.push_back(free_name(row.name));
       row.node = fake_quant(graph, inserted.back(), tensor, row.attributes, row.initial, row.channel_axes).node;
-      if (row.takes_all) graph.reroute(tensor, row.node->output());
+      if (row.takes_all) take_all_but_targets(graph, tensor, *row.node);
     }
     for (auto first = row.readers.begin(); first != row.readers.end();) {
       const Output from = taken_by(*first);

@@ -7,11 +7,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/graph/losses.h"
 #include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
 #include "layers/batch_norm.h"
-#include "layers/softmax.h"
 #include "quantize/fake_quant.h"
 #include "quantize/op_roles.h"
 
@@ -55,6 +55,8 @@ class EdgeClassifier {
     const auto report = [&](EdgeStatus status, std::string reason) {
       return EdgeReport{tensor.name(), consumer.name(), status, std::move(reason)};
     };
+    if (is_target({const_cast<Node*>(&consumer), input}) && tensor.spec().dtype == DType::kFloat32)
+      return report(EdgeStatus::kInput, "the target of a loss, nothing to quantize");
     if (statistics_.contains(&consumer)) return report(EdgeStatus::kStatistics, "for batch norm, while it trains");
     if (is_quantizer(*taken.node)) return report(EdgeStatus::kQuantized, taken.node->name());
     if (const auto fused = fused_.find({tensor.node, &consumer}); fused != fused_.end())
@@ -88,7 +90,7 @@ class EdgeClassifier {
 
   std::string why_float(Output tensor, const Node& consumer) const {
     const Node& origin = *origin_of(tensor).node;
-    if (consumer.as<layers::SoftmaxCrossEntropy>()) return "the loss is computed in float";
+    if (is_loss(consumer)) return "the loss is computed in float";
     if (origin.as<layers::BatchNorm>() && origin_of(tensor).index > 0) return "a statistic of a batch norm";
     if (consumer.as<layers::BatchNorm>() && is_parameter(origin)) return "a parameter of a batch norm that stays float";
     const std::string through = &origin == tensor.node ? "" : concat("passes on ", origin.name(), ": ");
@@ -97,7 +99,7 @@ class EdgeClassifier {
 
   std::string why_float_origin(const Node& origin) const {
     if (is_parameter(origin)) return "a parameter, but no layer's weights";
-    if (origin.as<layers::SoftmaxCrossEntropy>()) return "the loss is computed in float";
+    if (is_loss(origin)) return "the loss is computed in float";
     if (const auto skipped = skipped_.find(&origin); skipped != skipped_.end()) return skipped->second;
     if (!decisions_.search.scope.has(origin)) return decisions_.search.scope.outside();
     if (const Node* quantizer = quantizer_after(origin.output()))

@@ -72,6 +72,26 @@ TEST_F(RandomFeedsTest, PicturesAreNormalAndLabelsAreClasses) {
   EXPECT_GT(*out.at("loss").data<float>(), 0);
 }
 
+TEST_F(RandomFeedsTest, TargetsAreWhatTheirLossTakes) {
+  place_.write("losses.json", R"({"format": "miniqat.graph", "version": 2, "nodes": [
+    {"name": "x", "op": "Placeholder", "attrs": {"shape": [40, 5]}},
+    {"name": "numbers", "op": "Placeholder", "attrs": {"shape": [40, 5]}},
+    {"name": "labels", "op": "Placeholder", "attrs": {"shape": [40, 5]}},
+    {"name": "loss", "op": "SigmoidCrossEntropy", "inputs": ["x", "labels"]},
+    {"name": "mse", "op": "MeanSquaredError", "inputs": ["x", "numbers"]}], "outputs": ["loss"]})");
+  expect_success(
+      program("run --graph losses.json --random-feeds --fetch x,numbers,labels,loss,mse --out out.safetensors"));
+  const NamedTensors out = read_safetensors(path("out.safetensors")).tensors;
+  const std::vector<float> labels = floats(out, "labels");
+  EXPECT_EQ(std::set<float>(labels.begin(), labels.end()), (std::set<float>{0, 1}));
+  for (const std::string name : {"x", "numbers"}) {
+    const std::vector<float> values = floats(out, name);
+    EXPECT_EQ(std::set<float>(values.begin(), values.end()).size(), 200u) << name;
+  }
+  EXPECT_GT(*out.at("loss").data<float>(), 0);
+  EXPECT_GT(*out.at("mse").data<float>(), 0);
+}
+
 TEST_F(RandomFeedsTest, TheSeedDecides) {
   const Arguments asked = "--random-feeds --fetch x,five";
   const NamedTensors one = compute(asked), again = compute({"--random-feeds", "--fetch", "five,x", "--seed", "1"}),

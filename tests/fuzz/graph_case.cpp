@@ -7,6 +7,7 @@
 #include "bench/judge/step_judge.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
+#include "core/graph/losses.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/instruction_set.h"
@@ -24,8 +25,8 @@ constexpr const char* kLoss = "loss";
 /// The fewest classes of a loss that reads these labels.
 std::int64_t classes_of(const Node& labels) {
   std::int64_t classes = 1 << 20;
-  for (const Use& use : labels.uses())
-    if (use.node->type() == "SoftmaxCrossEntropy") classes = std::min(classes, use.node->input(0).shape()[1]);
+  for (const Node* loss : losses_with_target(labels.output(), TargetValues::kClasses))
+    classes = std::min(classes, prediction_of(*loss).shape()[1]);
   return classes;
 }
 
@@ -38,6 +39,8 @@ Tensor made_up(const Node& placeholder, std::uint64_t seed, int run) {
       value = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(classes_of(placeholder))));
   else
     for (float& value : tensor.values<float>()) value = random.uniform(-1, 1);
+  if (!losses_with_target(placeholder.output(), TargetValues::kProbabilities).empty())
+    for (float& value : tensor.values<float>()) value = std::abs(value);
   return tensor;
 }
 

@@ -84,6 +84,20 @@ Node& softmax_loss(Maker& make) {
   return make.op("SoftmaxCrossEntropy", {logits, labels}, attributes);
 }
 
+Node& number_loss(Maker& make, const std::string& type) {
+  Shape shape = make.any_shape();
+  if (shape.rank() == 0 || shape.elements() == 0) shape = make.rows();
+  Json attributes = Json::object();
+  if (type == "Huber" && make.chance(2)) attributes["delta"] = std::array{0.1, 0.5, 2.0, 50.0}[make.below(4)];
+  return make.op(type, {make.input(shape, -5, 5), make.input(shape, -5, 5)}, attributes);
+}
+
+/// The targets are fed as they are: further runs make up others by what the loss takes.
+Node& sigmoid_loss(Maker& make) {
+  const Shape shape = make.rows();
+  return make.op("SigmoidCrossEntropy", {make.input(shape, -8, 8), make.placeholder(shape, 0, 1)});
+}
+
 Node& reshape(Maker& make) {
   const Shape x = make.any_shape();
   Extents to = x.to_vector();
@@ -218,6 +232,9 @@ const std::map<std::string, Make>& makers() {
                      {{"epsilon", epsilon(make)}, {"floor", make.chance(2) ? 1e-3 : 0.5}});
     };
     all["SoftmaxCrossEntropy"] = softmax_loss;
+    for (const char* type : {"MeanSquaredError", "Huber"})
+      all[type] = [type](Maker& make) -> Node& { return number_loss(make, type); };
+    all["SigmoidCrossEntropy"] = sigmoid_loss;
     all["Reshape"] = reshape;
     all["Concat"] = concat_op;
     all["Pad"] = pad;

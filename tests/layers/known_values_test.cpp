@@ -288,6 +288,41 @@ std::vector<KnownValues> pools() {
   return rows;
 }
 
+std::vector<KnownValues> losses() {
+  std::vector<KnownValues> rows;
+  // A gradient of 6 arrives at the mean.
+  const auto add = [&](const std::string& name, const std::shared_ptr<Op>& op, const std::vector<float>& prediction,
+                       const std::vector<float>& target, float loss, const std::vector<float>& d_prediction,
+                       double tolerance = 0) {
+    const Shape shape = {1, static_cast<std::int64_t>(prediction.size())};
+    rows.push_back({name,
+                    op,
+                    {numbers(shape, prediction), numbers(shape, target)},
+                    numbers({}, {loss}),
+                    numbers({}, {6}),
+                    {numbers(shape, d_prediction)},
+                    tolerance});
+  };
+  add("MeanSquaredError", MeanSquaredError::make(), {1, -2, 5}, {4, -2, 3}, 13.0F / 3, {-12, 0, 8}, 1e-6);
+  add("ASquaredErrorThatIsNaN", MeanSquaredError::make(), {kNaN, 1}, {0, 0}, kNaN, {kNaN, 6});
+  add("ATargetThatIsNaN", MeanSquaredError::make(), {0, 1}, {kNaN, 0}, kNaN, {kNaN, 6});
+  add("AnInfiniteError", MeanSquaredError::make(), {kInfinity, 1}, {0, 0}, kInfinity, {kInfinity, 6});
+  // Parabola up to delta, from there on a line that goes on with its slope.
+  add("Huber", Huber::make(), {0.5F, -1, 3, 0}, {0, 0, 0, 2}, 1.15625F, {0.75F, -1.5F, 1.5F, -1.5F});
+  add("HuberOfAWiderParabola", Huber::make({.delta = 2}), {2, 2.5F, -8}, {0, 0, 0}, (2 + 3 + 14) / 3.0F, {4, 4, -4},
+      1e-6);
+  add("AnInfiniteErrorOfHuber", Huber::make({.delta = 2}), {kInfinity, 0}, {0, 0}, kInfinity, {6, 0});
+  add("AHuberErrorThatIsNaN", Huber::make(), {kNaN, 4}, {0, 0}, kNaN, {kNaN, 3});
+  // Logits of 0 and log 3 have probabilities of 1/2 and 3/4.
+  const float three = std::log(3.0F);
+  add("SigmoidCrossEntropy", SigmoidCrossEntropy::make(), {0, three, -three}, {1, 0, 0},
+      (std::log(2.0F) + 2 * std::log(4.0F) - three) / 3, {-1, 1.5F, 0.5F}, 1e-6);
+  add("LogitsOfTenThousandAreSure", SigmoidCrossEntropy::make(), {1e4F, -1e4F, 1e4F, -1e4F}, {1, 0, 0, 1}, 5e3F,
+      {0, 0, 1.5F, -1.5F});
+  add("ALogitThatIsNaN", SigmoidCrossEntropy::make(), {kNaN, 0}, {0, 1}, kNaN, {kNaN, -1.5F});
+  return rows;
+}
+
 void expect_numbers(const Tensor& found, const Tensor& expected, double tolerance, const std::string& what) {
   ASSERT_EQ(found.shape(), expected.shape()) << what;
   for (std::int64_t i = 0; i < expected.elements(); ++i) {
@@ -318,6 +353,7 @@ TEST(KnownValues, OfRearrangements) { expect_computed(rearrangements()); }
 TEST(KnownValues, OfViews) { expect_computed(views()); }
 TEST(KnownValues, OfMeansAndProducts) { expect_computed(means_and_products()); }
 TEST(KnownValues, OfPools) { expect_computed(pools()); }
+TEST(KnownValues, OfLosses) { expect_computed(losses()); }
 
 /// Long enough for vector instructions and their remainder.
 TEST(KnownValues, NaNStaysNaN) {

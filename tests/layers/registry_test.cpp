@@ -214,6 +214,9 @@ const std::map<std::pair<std::string, int>, std::string> kWithoutGradient = {
     {{"BatchNormCorrection", 4}, "moving statistics follow those of the batch"},
     {{"BatchNormScale", 0}, "the two factors cancel"},
     {{"BatchNormScale", 1}, "the two factors cancel"},
+    {{"MeanSquaredError", 1}, "a target is given"},
+    {{"Huber", 1}, "a target is given"},
+    {{"SigmoidCrossEntropy", 1}, "a target is given"},
     {{"FakeQuant", 1}, "an observed range follows x"},
     {{"FakeQuant", 2}, "an observed range follows x"},
 };

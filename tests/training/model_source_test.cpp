@@ -69,5 +69,50 @@ TEST(ModelSource, TheEvaluationGraphComesOutOfTheTrainingGraph) {
   }
 }
 
+/// A picture that is its own target, in rows, and a second placeholder of pictures that only a loss reads.
+struct Autoencoder {
+  Classifier net;
+  Output loss, second_loss;
+
+  Autoencoder() {
+    net.images = layers::placeholder(net.graph, "images", {2, 2, 2, 1});
+    const Output rows = layers::reshape(net.graph, "rows", net.images, {.shape = {2, 4}});
+    net.logits = layers::matmul(net.graph, "y", rows, layers::variable(net.graph, "w", {4, 4}));
+    net.graph.set_outputs({net.logits});
+  }
+  void add_losses() {
+    const Output target = layers::reshape(net.graph, "target/rows", net.images, {.shape = {2, 4}});
+    loss = layers::mean_squared_error(net.graph, net.logits, layers::identity(net.graph, "target", target));
+    const Output pictures = layers::reshape(net.graph, "pictures", net.logits, {.shape = {2, 2, 2, 1}});
+    second_loss = layers::huber(net.graph, pictures, layers::placeholder(net.graph, "others", {2, 2, 2, 1}), "second");
+  }
+};
+
+TEST(ModelSource, ATargetThatOnlyALossReadsIsNoInput) {
+  Autoencoder autoencoder;
+  autoencoder.add_losses();
+  EXPECT_EQ(find_images(autoencoder.net.graph, "test"), autoencoder.net.images);
+}
+
+TEST(ModelSource, WithoutLossNothingIsLeftOfItsTarget) {
+  Autoencoder plain, trained;
+  trained.add_losses();
+  Graph with_pictures = plain.net.graph.clone();
+  layers::reshape(with_pictures, "pictures", with_pictures.at("y").output(), {.shape = {2, 2, 2, 1}});
+  EXPECT_EQ(graph_to_json(without_loss(trained.net).graph), graph_to_json(with_pictures));
+}
+
+/// One that something else reads is part of the network.
+TEST(ModelSource, ALossThatIsReadStays) {
+  Autoencoder autoencoder;
+  autoencoder.add_losses();
+  layers::relu(autoencoder.net.graph, "read", autoencoder.loss);
+  const Classifier without = without_loss(autoencoder.net);
+  EXPECT_NE(without.graph.find("loss"), nullptr);
+  EXPECT_NE(without.graph.find("target"), nullptr);
+  EXPECT_EQ(without.graph.find("second"), nullptr);
+  EXPECT_EQ(without.graph.find("others"), nullptr);
+}
+
 }  // namespace
 }  // namespace miniqat::training::model_source_test

@@ -133,6 +133,27 @@ TEST(StepJudge, RoundingsOfProbabilitiesNearOneAreNoMistakes) {
   }
 }
 
+/// The judge moves inputs by their roundings; a target of 1 may not become more, which the op would refuse.
+TEST(StepJudge, TargetsStayProbabilities) {
+  set_thread_count(1);
+  Graph graph;
+  const Output x = layers::placeholder(graph, "x", {2, 3}), t = layers::placeholder(graph, "t", {2, 3});
+  const Output loss = layers::sigmoid_cross_entropy(graph, x, t);
+  Tensor logits(x.shape()), targets(t.shape());
+  Random random(1);
+  for (int turn = 0; turn < 100; ++turn) {
+    for (float& value : logits.values<float>()) value = random.uniform(-20, 20);
+    for (float& value : targets.values<float>())
+      value = turn % 2 == 0 ? static_cast<float>(random.below(2)) : random.uniform();
+    Session session(graph);
+    StepJudge judge;
+    session.set_observer(judge.observer());
+    session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {x}}, {{x, logits}, {t, targets}});
+    ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
+    ASSERT_GE(judge.steps(), 1);
+  }
+}
+
 /// Nor is what remains where the gradient of a batch norm over few rows cancels (seed 1302, graphs, 2407).
 TEST(StepJudge, RoundingsOfABatchNormOverTwoRowsAreNoMistakes) {
   set_thread_count(1);

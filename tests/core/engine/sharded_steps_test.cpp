@@ -13,6 +13,7 @@
 #include "core/engine/session.h"
 #include "core/engine/shard_exchange.h"
 #include "core/engine/sweep.h"
+#include "core/graph/registry.h"
 #include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
@@ -161,6 +162,38 @@ TEST(ShardedStepsTest, GradientsAreThoseOfTheWholeBatch) {
       for (std::int64_t i = 0; i < expected.gradients[k].elements(); ++i)
         ASSERT_NEAR(result.gradients[k].data<double>()[i], expected.gradients[k].data<double>()[i], 1e-13)
             << whole.variables[k].name() << " " << i << " in " << shards;
+  }
+}
+
+/// A slice's loss is a mean over its elements, and counts as one part of the whole.
+TEST(ShardedStepsTest, LossesOfNumbersAreThoseOfTheWholeBatch) {
+  constexpr std::int64_t kBatch = 12;
+  Random random(6);
+  Tensor x({kBatch, 4}), targets({kBatch, 3}), weights({4, 3});
+  for (float& value : x.values<float>()) value = random.normal();
+  for (float& value : targets.values<float>()) value = random.uniform();
+  for (float& value : weights.values<float>()) value = random.normal();
+  for (const std::string type : {"MeanSquaredError", "Huber", "SigmoidCrossEntropy"}) {
+    SCOPED_TRACE(type);
+    const auto run = [&](int shards) {
+      Graph graph;
+      const std::int64_t rows = kBatch / shards;
+      const Output fed = placeholder(graph, "x", {rows, 4}), target = placeholder(graph, "target", {rows, 3});
+      const Output w = variable(graph, "w", {4, 3});
+      const Output loss = graph.add("loss", make_op(type), {layers::matmul(graph, "y", fed, w), target}).output();
+      Session session(graph, {.backend = Backend::kReference, .precision = DType::kFloat64});
+      session.set_variable("w", weights);
+      if (shards > 1) session.set_shards(in_shards(shards, 2));
+      return session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {w}, .training = true},
+                         {{fed, x}, {target, targets}});
+    };
+    const RunResult whole = run(1);
+    for (const int shards : {2, 6, 12}) {
+      const RunResult result = run(shards);
+      EXPECT_NEAR(*result.fetched[0].data<double>(), *whole.fetched[0].data<double>(), 1e-13) << shards;
+      for (std::int64_t i = 0; i < 12; ++i)
+        EXPECT_NEAR(result.gradients[0].data<double>()[i], whole.gradients[0].data<double>()[i], 1e-13) << shards;
+    }
   }
 }
 

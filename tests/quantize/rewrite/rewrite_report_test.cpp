@@ -128,6 +128,13 @@ const std::vector<RewriteCase> kRows = {
      {"a/weights_quant", "b/weights_quant", "b/act_quant"},
      {"a/Relu -> b/Conv2D: left float: read beside its quantizer mine",
       "note: 1 edge into layers left float: a/Relu -> b/Conv2D (read beside its quantizer mine)"}},
+    {"ATargetIsMeasuredAsItIs",
+     "images | conv_relu a | MeanSquaredError loss images; ?[1,4,4,2]t | Huber other a/Relu",
+     {.quantize_input = true},
+     {"images/input_quant", "a/weights_quant", "a/act_quant"},
+     {"images -> a/Conv2D: quantized: images/input_quant",
+      "images -> loss: input: the target of a loss, nothing to quantize", "a/Relu -> loss: quantized: a/act_quant",
+      "a/Relu -> other: input: the target of a loss, nothing to quantize"}},
 };
 
 TEST(RewriteReport, SaysWhatWasDone) { for_rows(kRows, testing::expect_rewrite); }
