@@ -13,9 +13,9 @@
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
 #include "integer/format/model_file.h"
-#include "training/evaluate/part_results.h"
 #include "training/evaluate/answers.h"
 #include "training/evaluate/evaluator.h"
+#include "training/evaluate/part_results.h"
 #include "training/model_source.h"
 #include "training/run/asked_pictures.h"
 #include "training/run/integer_source.h"
@@ -84,8 +84,7 @@ EvalResult evaluate_in_integers(const integer::Model& model, const Task& task, c
 EvalResult evaluate_simulation(const RunSource& run, const datasets::Dataset& pictures, Profile* profile) {
   EvaluationSession simulation(run, pictures);
   EvalResult result(*simulation.classifier.task, pictures);
-  result.evaluation =
-      evaluate(simulation.session, simulation.classifier, pictures, result.listener(), profile);
+  result.evaluation = evaluate(simulation.session, simulation.classifier, pictures, result.listener(), profile);
   return result;
 }
 
@@ -97,12 +96,9 @@ void refuse_classes(const EvalArguments& arguments, const Task& task) {
 void print_evaluation_json(const EvalArguments& arguments, const Subject& subject, const datasets::Dataset& split,
                            const EvalResult& result) {
   const Evaluation& evaluation = result.evaluation;
-  Json json = {{"model", subject.model},
-               {"dataset", split.name},
-               {"split", arguments.split},
-               {"quantization", subject.quantization},
-               {"bits", subject.bits},
-               {"integer", subject.integer},
+  Json json = {{"model", subject.model},         {"dataset", split.name},
+               {"split", arguments.split},       {"quantization", subject.quantization},
+               {"bits", subject.bits},           {"integer", subject.integer},
                {"examples", evaluation.examples}};
   if (result.answers) json["correct"] = evaluation.correct();
   for (const Measure& one : evaluation.measures) json[one.kind->key] = one.value;
@@ -130,9 +126,9 @@ void print(const EvalArguments& arguments, const Subject& subject, const dataset
   }
   const Evaluation& evaluation = result.evaluation;
   const std::string part = evaluation.examples < split.size() ? concat("first ", evaluation.examples, " of ") : "";
-  std::printf("%s %s%s on %s (%s%s): %s, loss %.4f\n", printable(subject.model).c_str(),
-              subject.quantization.c_str(), subject.integer ? " integers" : "", split.name.c_str(), part.c_str(),
-              arguments.split.c_str(), evaluation.text(true).c_str(), evaluation.loss);
+  std::printf("%s %s%s on %s (%s%s): %s, loss %.4f\n", printable(subject.model).c_str(), subject.quantization.c_str(),
+              subject.integer ? " integers" : "", split.name.c_str(), part.c_str(), arguments.split.c_str(),
+              evaluation.text(true).c_str(), evaluation.loss);
   if (arguments.by_class) std::printf("\n%s", class_table(*result.answers).c_str());
   if (arguments.wrong) std::printf("\n%s", wrong_table(*result.answers).c_str());
 }

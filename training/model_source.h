@@ -70,8 +70,8 @@ struct ClassifierOptions {
 };
 
 /// Builds a model for a data set's examples, or reads it from a file and checks that its input and its first
-/// output fit the data set, the task and the batch size. Of a file with several outputs one is kept (choose_output()); a run's
-/// copy has the network as it was trained. Throws Error that says what does not fit.
+/// output fit the data set, the task and the batch size. Of a file with several outputs one is kept (choose_output());
+/// a run's copy has the network as it was trained. Throws Error that says what does not fit.
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset);
 
 /// The graph's float placeholder that takes the examples: the only one of rank 4, or else the only one of rank 2 and

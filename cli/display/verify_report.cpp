@@ -118,8 +118,8 @@ std::string VerifyReport::table() const {
   const Verification& v = verification;
   std::string text = printable(title()) + "\n\n";
   const bool has_classes = !v.integer.measure;
-  text += formatted("%-24s %9s %12s %14s %9s\n", "", has_classes ? "accuracy" : "", has_classes ? "same class" : "all equal",
-                    "equal outputs", "largest");
+  text += formatted("%-24s %9s %12s %14s %9s\n", "", has_classes ? "accuracy" : "",
+                    has_classes ? "same class" : "all equal", "equal outputs", "largest");
   text += score_row(v.simulated);
   if (v.on_integers) text += score_row(v.on_integers->score);
   text += score_row(v.integer);

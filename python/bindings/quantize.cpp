@@ -129,7 +129,8 @@ ModelHandle convert(GraphHandle& graph, const py::dict& variables, float input_s
   const NamedTensors values = copy_of(variables);
   return graph.locked([&](Graph& of) {
     return quantize::convert(
-        of, values, {.input = {.scale = input_scale, .zero_point = input_zero_point, .bits = 8}, .name = name});
+        of, values,
+        {.input = integer::Grid{.scale = input_scale, .zero_point = input_zero_point, .bits = 8}, .name = name});
   });
 }
 

@@ -212,7 +212,7 @@ TEST(Microqat, IntegersAreThoseOfTheLibrary) {
     };
     store_range("conv", micro.conv_w), store_range("dense", micro.dense_w);
     const integer::Model model =
-        quantize::convert(pair.evaluation, pair.session.variables(), {.input = {.scale = 1 / 255.0f, .zero_point = 0}});
+        quantize::convert(pair.evaluation, pair.session.variables(), {.input = integer::Grid{.scale = 1 / 255.0f}});
 
     const auto [conv, dense] = microqat::integer_layers(micro);
     expect_layer(conv, model.operations.front(), bits);

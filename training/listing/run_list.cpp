@@ -10,6 +10,7 @@
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
 #include "training/settings/train_settings.h"
+#include "training/task/task.h"
 
 namespace miniqat::training {
 

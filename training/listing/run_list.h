@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/text/json.h"
+#include "training/evaluate/evaluation.h"
 
 namespace miniqat::training {
 
@@ -25,8 +26,8 @@ struct ListedRun {
   /// "complete"; "stopped at step 12"; "unfinished, at step 12"; "failed: ..."; "broken: ..." with the error.
   std::string state = {};
   bool complete = false;
-  /// The measure of the run's task that decides, on the whole test part: the accuracy of classes. None before the end of
-  /// a run that has a validation part.
+  /// The measure of the run's task that decides, on the whole test part: the accuracy of classes. None before the end
+  /// of a run that has a validation part.
   std::optional<Measure> test = {};
   /// The same on the validation part.
   std::optional<Measure> validation = {};

@@ -11,8 +11,8 @@
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/evaluate/part_results.h"
 #include "training/evaluate/evaluator.h"
+#include "training/evaluate/part_results.h"
 #include "training/figures.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
@@ -179,7 +179,7 @@ class QuantizationRun {
   }
 
   PartResults measured(Classifier& network, const Safetensors& checkpoint, const std::string& source,
-                      const std::string& name) {
+                       const std::string& name) {
     observer_.require_no_stop();
     Session session(network.graph);
     session.restore(checkpoint, Session::Restore::kVariables, source);
@@ -190,7 +190,7 @@ class QuantizationRun {
 
   /// The accuracies that the stage has measured at its end.
   PartResults accuracies_of(const RunDirectory& stage, Classifier& network, const Safetensors& checkpoint,
-                           const char* name) {
+                            const char* name) {
     const auto recorded =
         PartResults::from(read_json(stage.summary()), task(), data_.validation->size(), data_.test.size());
     return recorded ? *recorded : measured(network, checkpoint, stage.checkpoint().string(), name);
@@ -255,10 +255,9 @@ class QuantizationRun {
     observer_.require_no_stop();
     try {
       const integer::Model model = convert_run(out_, out_.checkpoint(), grid_of(data_.test));
-      const PartResults accuracies = warned(
-          {.validation = evaluate_integers(model, task(), *data_.validation),
-           .test = evaluate_integers(model, task(), data_.test)},
-          "integers");
+      const PartResults accuracies = warned({.validation = evaluate_integers(model, task(), *data_.validation),
+                                             .test = evaluate_integers(model, task(), data_.test)},
+                                            "integers");
       result_.rows.push_back({.name = "integers", .accuracies = accuracies, .cost = best.cost});
     } catch (const Error& error) {
       result_.no_integers = error.what();

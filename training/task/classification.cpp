@@ -23,9 +23,9 @@ std::int64_t classes_of_data(const datasets::Dataset& data) {
 
 TrainingEnds add_class_loss(Graph& graph, const Output&, const Output& logits, const LossOptions& options) {
   const Output labels = layers::placeholder(graph, graph.unique_name("labels"), {logits.shape()[0]}, DType::kInt32);
-  return {labels, layers::softmax_cross_entropy(graph, logits, labels, graph.unique_name("loss"),
-                                                {.label_smoothing = options.label_smoothing,
-                                                 .class_weights = options.class_weights})};
+  return {labels, layers::softmax_cross_entropy(
+                      graph, logits, labels, graph.unique_name("loss"),
+                      {.label_smoothing = options.label_smoothing, .class_weights = options.class_weights})};
 }
 
 void score_class(std::span<const float> logits, const datasets::Examples& batch, std::int64_t row,

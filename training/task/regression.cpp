@@ -56,16 +56,15 @@ Evaluation conclude_numbers(const Scored& scored) {
 }  // namespace
 
 const Task& regression() {
-  static constexpr Task kTask{
-      .name = "regress",
-      .outputs = "numbers",
-      .measures = kNumberMeasures,
-      .outputs_for = numbers_of_data,
-      .add_loss = add_number_loss,
-      .target_of = [](const datasets::Examples& batch) { return batch.targets; },
-      .scores = [](std::int64_t outputs) { return 2 * static_cast<std::size_t>(outputs); },
-      .score = score_targets,
-      .conclude = conclude_numbers};
+  static constexpr Task kTask{.name = "regress",
+                              .outputs = "numbers",
+                              .measures = kNumberMeasures,
+                              .outputs_for = numbers_of_data,
+                              .add_loss = add_number_loss,
+                              .target_of = [](const datasets::Examples& batch) { return batch.targets; },
+                              .scores = [](std::int64_t outputs) { return 2 * static_cast<std::size_t>(outputs); },
+                              .score = score_targets,
+                              .conclude = conclude_numbers};
   return kTask;
 }
 

@@ -58,8 +58,8 @@ struct Task {
 
   /// How many numbers a network gives for an example of the data. Throws Error where these lack what the task needs.
   std::int64_t (*outputs_for)(const datasets::Dataset& data);
-  /// Adds the loss of `output` [n, ...]. `input`: what the network was given. Throws Error for options that mean nothing
-  /// here.
+  /// Adds the loss of `output` [n, ...]. `input`: what the network was given. Throws Error for options that mean
+  /// nothing here.
   TrainingEnds (*add_loss)(Graph& graph, const Output& input, const Output& output, const LossOptions& options);
   /// What a batch gives to TrainingEnds::labels; undefined where there are none.
   Tensor (*target_of)(const datasets::Examples& batch);
@@ -81,8 +81,8 @@ void score_targets(std::span<const float> output, const datasets::Examples& batc
 /// classes that have examples (balanced accuracy, Brodersen et al. 2010).
 const Task& classification();
 
-/// `regress`: predicts numbers. The mean squared error of targets [n, k], standardised as the data say. Measures R^2, the
-/// mean over the k numbers, and the mean absolute and mean squared error in the units of the data.
+/// `regress`: predicts numbers. The mean squared error of targets [n, k], standardised as the data say. Measures R^2,
+/// the mean over the k numbers, and the mean absolute and mean squared error in the units of the data.
 const Task& regression();
 
 /// `reconstruct`: gives back what it was given. The mean squared error of the input. Where the data have classes, class

@@ -416,14 +416,10 @@ void RunLife::write_summary(const PartResults& accuracies, bool complete) const 
   const Json layer_bits = task_.settings.float_only || task_.settings.rewrite.layer_bits.empty()
                               ? Json(nullptr)
                               : quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits);
-  Json summary = {{"model", task_.settings.model},
-                  {"dataset", task_.settings.dataset},
-                  {"task", task_.training.task->name},
-                  {"quantization", task_.quantization.label()},
-                  {"bits", task_.quantization.bits()},
-                  {"layer_bits", layer_bits},
-                  {"steps", task_.session.step()},
-                  {"complete", complete}};
+  Json summary = {{"model", task_.settings.model},     {"dataset", task_.settings.dataset},
+                  {"task", task_.training.task->name}, {"quantization", task_.quantization.label()},
+                  {"bits", task_.quantization.bits()}, {"layer_bits", layer_bits},
+                  {"steps", task_.session.step()},     {"complete", complete}};
   accuracies.put_into(summary, *task_.training.task);
   summary.update(Json{{"train_loss", last_loss_ ? Json(*last_loss_) : Json(nullptr)},
                       {"images_per_second", images_per_second()},

@@ -152,8 +152,7 @@ class Trainer {
     for (bool stops = wants_to_stop(); session.step() < last && !stops;) {
       for (StepHook* hook : hooks) hook->before_step();
       const datasets::Batch& batch = next_batch(*loader);
-      const float loss = session.train_step(task_.ends.loss, *task_.optimizer,
-                                            task_.feeds_of(batch));
+      const float loss = session.train_step(task_.ends.loss, *task_.optimizer, task_.feeds_of(batch));
       observer_.on_step(life_.report_of_step(loss));
       stops = wants_to_stop();
       const std::int64_t step = session.step();

@@ -51,8 +51,7 @@ quantize::RewriteReport float_report(const Graph& graph) {
   return report;
 }
 
-quantize::RewriteReport quantize_training(Graph& graph, const TrainSettings& settings,
-                                          const datasets::Dataset& data) {
+quantize::RewriteReport quantize_training(Graph& graph, const TrainSettings& settings, const datasets::Dataset& data) {
   if (settings.float_only) {
     require_float(graph, settings.model);
     return float_report(graph);

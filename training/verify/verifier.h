@@ -86,7 +86,8 @@ Tensor integers_of(const Tensor& values, const integer::Grid& grid);
 struct Score : Hits {
   /// "simulated", "integer", "onnxruntime 1.30.0", ...
   std::string name;
-  /// Examples for which it chooses the class that the integer engine chooses; without classes, those with equal outputs.
+  /// Examples for which it chooses the class that the integer engine chooses; without classes, those with equal
+  /// outputs.
   std::int64_t agreeing = 0;
   /// The runtime's outputs beside the integer engine's.
   Agreement outputs = {};

@@ -31,7 +31,7 @@ LayerComparison layer(const std::string& name, int alone, int end_to_end) {
           .end_to_end = {.count = 1000, .equal = 900, .largest = end_to_end}};
 }
 
-/// PartResults of 90% and 89.5%, the same class for 95%, operations up to two steps apart (nine from the picture on).
+/// Accuracies of 90% and 89.5%, the same class for 95%, operations up to two steps apart (nine from the picture on).
 VerifyReport report() {
   VerifyReport report;
   report.verification.simulated = score("simulated", 180, 190);

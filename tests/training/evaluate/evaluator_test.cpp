@@ -8,21 +8,22 @@
 
 #include "layers/layers.h"
 #include "models/blocks.h"
-#include "training/evaluate/part_results.h"
+#include "tests/training/answered.h"
 #include "training/model_source.h"
 
 namespace miniqat::training::evaluator_test {
 namespace {
 
+using testing::Answered;
+using testing::evaluated;
+
 TEST(Evaluation, CountsTheFirstOfTheLargest) {
-  Evaluation evaluation;
-  evaluation.count(std::vector<float>{1, 3, 2}, 1);
-  evaluation.count(std::vector<float>{3, 3, 2}, 0);
-  evaluation.count(std::vector<float>{3, 3, 2}, 1);  // a tie goes to the lower class
-  evaluation.count(std::vector<float>{-1, -3, -2}, 2);
-  EXPECT_EQ(evaluation.correct, 2);
+  // Of equal logits the lower class is the answer.
+  const Evaluation evaluation = evaluated({{{1, 3, 2}, 1}, {{3, 3, 2}, 0}, {{3, 3, 2}, 1}, {{-1, -3, -2}, 2}});
+  EXPECT_EQ(evaluation.correct(), 2);
   EXPECT_EQ(evaluation.examples, 4);
   EXPECT_EQ(evaluation.accuracy(), 0.5);
+  EXPECT_EQ(evaluation.text(true), "accuracy 50.00% (2 of 4)");
 }
 
 TEST(Evaluation, ANaNIsWrongWhereverItStands) {
@@ -31,72 +32,61 @@ TEST(Evaluation, ANaNIsWrongWhereverItStands) {
     for (const int label : {0, 1, 2}) {
       std::vector<float> logits = {1, 1, 1};
       logits[place] = kNan;
-      Evaluation evaluation;
-      evaluation.count(logits, label);
-      EXPECT_EQ(evaluation.correct, 0) << place << " " << label;
-      EXPECT_EQ(evaluation.examples, 1);
+      EXPECT_EQ(evaluated({{logits, label}}).correct(), 0) << place << " " << label;
     }
 }
 
 TEST(Evaluation, TheLossIsTheMeanCrossEntropyWithoutOverflow) {
-  Evaluation evaluation;
-  evaluation.count(std::vector<float>{5, 5, 5, 5}, 3);         // log 4
-  evaluation.count(std::vector<float>{1000, 1000}, 0);         // log 2
-  evaluation.count(std::vector<float>{0, std::log(3.0f)}, 1);  // -log 3/4
-  evaluation.count(std::vector<float>{-900, -100, -900}, 1);   // 0
-  evaluation.finish();
-  EXPECT_NEAR(evaluation.loss, (std::log(4.0) + std::log(2.0) - std::log(0.75)) / 4, 1e-7);
+  EXPECT_NEAR(cross_entropy(std::vector<float>{5, 5, 5, 5}, 3), std::log(4.0), 1e-7);
+  EXPECT_NEAR(cross_entropy(std::vector<float>{-900, -100, -900}, 1), 0, 1e-7);
+  const Evaluation evaluation = evaluated({{{1000, 1000}, 0}, {{0, std::log(3.0f)}, 1}});
+  EXPECT_NEAR(evaluation.loss, (std::log(2.0) - std::log(0.75)) / 2, 1e-7);
 }
 
 TEST(Evaluation, BalancedAccuracyIsTheMeanOfTheClassesThatHaveExamples) {
-  Evaluation evaluation;
   const std::vector<float> zero = {1, 0, 0, 0}, one = {0, 1, 0, 0};
-  for (int i = 0; i < 8; ++i) evaluation.count(zero, 0);
-  evaluation.count(one, 1);
-  evaluation.count(zero, 1);
-  for (int i = 0; i < 4; ++i) evaluation.count(zero, 2);
-  evaluation.finish();
-  EXPECT_DOUBLE_EQ(*evaluation.balanced_accuracy, (1 + 0.5 + 0) / 3);
+  std::vector<Answered> answers(8, {zero, 0});
+  answers.insert(answers.end(), {{one, 1}, {zero, 1}, {zero, 2}, {zero, 2}, {zero, 2}, {zero, 2}});
+  const Evaluation evaluation = evaluated(answers);
+  EXPECT_DOUBLE_EQ(*evaluation.find("balanced_accuracy"), (1 + 0.5 + 0) / 3);
   EXPECT_DOUBLE_EQ(evaluation.accuracy(), 9.0 / 14);
   EXPECT_TRUE(evaluation.has_uneven_classes());
+  EXPECT_EQ(evaluation.text(false), "accuracy 64.29%, balanced 50.00%");
   EXPECT_EQ(evaluation.by_class[0].answers, 13);
   EXPECT_EQ(evaluation.by_class[1].labels, 2);
   EXPECT_EQ(evaluation.by_class[1].correct, 1);
-  Evaluation even;
-  for (const int label : {0, 0, 1, 1, 1, 1, 2, 2}) even.count(zero, label);
-  even.finish();
-  EXPECT_FALSE(even.has_uneven_classes()) << "a factor of two, not more";
+  std::vector<Answered> even;
+  for (const int label : {0, 0, 1, 1, 1, 1, 2, 2}) even.emplace_back(zero, label);
+  EXPECT_FALSE(evaluated(even).has_uneven_classes()) << "a factor of two, not more";
   EXPECT_FALSE(Evaluation().has_uneven_classes());
 }
 
 /// Nine pictures of one class, one of another: the first network answers the frequent class always.
 TEST(Evaluation, TheBetterOneDependsOnWhatCounts) {
   const std::vector<float> zero = {1, 0}, one = {0, 1};
-  Evaluation frequent, fair;
+  std::vector<Answered> always, some;
   for (int i = 0; i < 10; ++i) {
-    frequent.count(zero, i == 0);
-    fair.count(i < 3 ? one : zero, i == 0);
+    always.emplace_back(zero, i == 0);
+    some.emplace_back(i < 3 ? one : zero, i == 0);
   }
-  frequent.finish();
-  fair.finish();
-  EXPECT_EQ(frequent.correct, 9);
-  EXPECT_EQ(fair.correct, 8);
-  EXPECT_TRUE(is_better(frequent, fair, false));
-  EXPECT_FALSE(is_better(fair, frequent, false));
-  EXPECT_TRUE(is_better(fair, frequent, true));
-  EXPECT_FALSE(is_better(frequent, fair, true));
+  const Evaluation frequent = evaluated(always), fair = evaluated(some);
+  EXPECT_EQ(frequent.correct(), 9);
+  EXPECT_EQ(fair.correct(), 8);
+  EXPECT_TRUE(is_better(frequent, fair, "accuracy"));
+  EXPECT_FALSE(is_better(fair, frequent, "accuracy"));
+  EXPECT_TRUE(is_better(fair, frequent, "balanced_accuracy"));
+  EXPECT_FALSE(is_better(frequent, fair, "balanced_accuracy"));
   Evaluation surer = fair;
   surer.loss -= 0.1;
-  for (const bool balanced : {false, true}) EXPECT_TRUE(is_better(surer, fair, balanced)) << "among equals";
-  EXPECT_FALSE(is_better(fair, fair, true));
+  for (const char* key : {"accuracy", "balanced_accuracy"}) EXPECT_TRUE(is_better(surer, fair, key)) << "among equals";
+  EXPECT_FALSE(is_better(fair, fair, "balanced_accuracy"));
 }
 
 TEST(Evaluation, NothingHasNoAccuracy) {
-  Evaluation evaluation;
-  evaluation.finish();
-  EXPECT_EQ(evaluation.accuracy(), 0);
-  EXPECT_EQ(evaluation.loss, 0);
-  EXPECT_FALSE(evaluation.balanced_accuracy);
+  const Evaluation nothing = Tally(classification(), 3).conclude({.name = "nothing", .classes = 3});
+  EXPECT_EQ(nothing.accuracy(), 0);
+  EXPECT_EQ(nothing.loss, 0);
+  EXPECT_FALSE(nothing.find("balanced_accuracy"));
 }
 
 /// Seven pictures of one pixel, whose byte k says the class: of the logits 255 x k - k^2 / 2, with x = byte / 255, that
@@ -121,7 +111,7 @@ TEST(Evaluate, GoesOverAllPicturesAlsoThoseOfAnIncompleteBatch) {
   session.set_variable("fc/biases", Tensor::from<float>({3}, std::vector<float>{0, -0.5f, -2}));
   const Evaluation result = evaluate(session, classifier, data);
   EXPECT_EQ(result.examples, 7);
-  EXPECT_EQ(result.correct, 6);
+  EXPECT_EQ(result.correct(), 6);
 }
 
 }  // namespace

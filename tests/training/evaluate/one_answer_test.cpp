@@ -4,12 +4,16 @@
 #include <vector>
 
 #include "tests/errors.h"
+#include "tests/training/answered.h"
 #include "training/evaluate/part_results.h"
 
 namespace miniqat::training::one_answer_test {
 namespace {
 
-datasets::Dataset pets() { return {.name = "pets", .classes = 3, .class_names = {"cat", "dog", "owl"}}; }
+datasets::Dataset pets() {
+  return {
+      .name = "pets", .labels = Tensor(Shape{1}, DType::kInt32), .classes = 3, .class_names = {"cat", "dog", "owl"}};
+}
 
 /// `answers[k]` times class k is the answer; the labels are given as counts, too.
 Evaluation evaluated(const std::vector<int>& answers, const std::vector<int>& labels, float margin = 1) {
@@ -21,10 +25,9 @@ Evaluation evaluated(const std::vector<int>& answers, const std::vector<int>& la
     logits.insert(logits.end(), answers[k], row);
     wanted.insert(wanted.end(), labels[k], k);
   }
-  Evaluation evaluation;
-  for (std::size_t i = 0; i < logits.size(); ++i) evaluation.count(logits[i], wanted[i]);
-  evaluation.finish();
-  return evaluation;
+  std::vector<testing::Answered> all;
+  for (std::size_t i = 0; i < logits.size(); ++i) all.emplace_back(logits[i], wanted[i]);
+  return testing::evaluated(all);
 }
 
 TEST(OneAnswer, IsAClassWithAlmostAllAnswersAndFewerLabels) {

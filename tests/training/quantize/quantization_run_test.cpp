@@ -190,7 +190,7 @@ TEST_F(QuantizationRunTest, MakesTheBestNetworkTheRun) {
     EXPECT_EQ(one.accuracies.test->examples, 20);
   }
   const Evaluation& chosen = *row(result, result.chosen).accuracies.validation;
-  EXPECT_GE(chosen.correct, row(result, "calibrated").accuracies.validation->correct);
+  EXPECT_GE(chosen.correct(), row(result, "calibrated").accuracies.validation->correct());
   EXPECT_EQ(bytes("run/checkpoint.safetensors"), bytes("run/" + result.chosen + "/checkpoint.safetensors"));
   const RunSource source = open_run(path("run").string(), "");
   EXPECT_EQ(source.note, "");
@@ -212,9 +212,9 @@ TEST_F(QuantizationRunTest, ARunWithClassWeightsIsChosenByBalancedAccuracy) {
   EXPECT_TRUE(result.by_balanced_accuracy);
   EXPECT_TRUE(listener.said("decide by balanced accuracy")) << listener.lines.front();
   EXPECT_EQ(json("run/quantize.json")["chosen_by"], "balanced accuracy");
-  const double chosen = *row(result, result.chosen).accuracies.validation->balanced_accuracy;
+  const double chosen = *row(result, result.chosen).accuracies.validation->find("balanced_accuracy");
   for (const char* name : {"calibrated", "trained"})
-    EXPECT_GE(chosen, *row(result, name).accuracies.validation->balanced_accuracy) << name;
+    EXPECT_GE(chosen, *row(result, name).accuracies.validation->find("balanced_accuracy")) << name;
   EXPECT_EQ(json("run/summary.json")["validation_balanced_accuracy"], chosen);
   EXPECT_TRUE(fs::exists(path("run/trained/class_weights.json")));
 }
@@ -234,7 +234,7 @@ TEST_F(QuantizationRunTest, RowsHaveTheAccuraciesOfTheirNetworks) {
     const PartResults& reported = row(result, name).accuracies;
     for (const auto& [part, seen] : {std::pair(*data.validation, *reported.validation), {data.test, *reported.test}}) {
       const Evaluation measured = evaluate(session, network, part);
-      EXPECT_EQ(seen.correct, measured.correct) << name;
+      EXPECT_EQ(seen.correct(), measured.correct()) << name;
       EXPECT_EQ(seen.examples, measured.examples) << name;
       EXPECT_EQ(seen.loss, measured.loss) << name;
     }
@@ -249,8 +249,8 @@ TEST_F(QuantizationRunTest, NeverHandsOutLessThanCalibrationGave) {
   plan.training.momentum = 0;
   plan.training.weight_decay = 0.5;
   const QuantizationResult result = quantized(plan, "run", silent);
-  ASSERT_LT(row(result, "trained").accuracies.validation->correct,
-            row(result, "calibrated").accuracies.validation->correct);
+  ASSERT_LT(row(result, "trained").accuracies.validation->correct(),
+            row(result, "calibrated").accuracies.validation->correct());
   EXPECT_EQ(result.chosen, "calibrated");
   EXPECT_EQ(bytes("run/checkpoint.safetensors"), bytes("run/calibrated/checkpoint.safetensors"));
   EXPECT_TRUE(RunDirectory::open(path("run")).is_calibrated());

@@ -130,17 +130,16 @@ TEST_F(SensitivityTest, OfWeightsAloneIsTheFloatNetworkWithRoundedWeights) {
   Session session(network.graph);
   session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, "rounded");
   datasets::Loader loader(load_data(run, "", "").train, {.batch_size = 4, .seed = 1, .first_batch = 4});
-  Evaluation expected;
-  while (expected.examples < 14) {
+  Tally tally(classification(), 10);
+  while (tally.examples() < 14) {
     const datasets::Batch& batch = loader.next();
     const Tensor logits = session.run({.fetches = {network.logits}}, {{network.images, batch.images}}).fetched.front();
-    for (std::size_t i = 0; i < 4 && expected.examples < 14; ++i)
-      expected.count(logits.values<float>().subspan(10 * i, 10), batch.labels.values<std::int32_t>()[i]);
+    tally.add(logits.values<float>(), batch, std::min<std::int64_t>(4, 14 - tally.examples()));
   }
-  expected.finish();
+  const Evaluation expected = tally.conclude(load_data(run, "", "").train);
   const Measurement& alone = one(result, "fc/MatMul", true).alone[1];
   EXPECT_NEAR(alone.evaluation.loss, expected.loss, 1e-5);
-  EXPECT_EQ(alone.evaluation.correct, expected.correct);
+  EXPECT_EQ(alone.evaluation.correct(), expected.correct());
   EXPECT_GT(std::abs(alone.loss_increase), 1e-4) << "a difference that the comparison can see";
 }
 

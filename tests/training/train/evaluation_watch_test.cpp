@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "tests/errors.h"
+#include "tests/training/answered.h"
 #include "tests/training/run_fixture.h"
 #include "training/run/data_of_run.h"
 #include "training/train/watches.h"
@@ -68,9 +69,9 @@ TEST_F(EvaluationWatchTest, OneAnswerForAllIsSaidEachTime) {
   TrainingTask task(settings());
   Listener listener;
   EvaluationWatch watch(task, "RUN", listener);
-  Evaluation judged;
-  for (int i = 0; i < 100; ++i) judged.count(std::vector<float>{1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, i % 10);
-  judged.finish();
+  std::vector<testing::Answered> answers;
+  for (int i = 0; i < 100; ++i) answers.push_back({{1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, i % 10});
+  const Evaluation judged = testing::evaluated(answers);
   for (int i = 0; i < 2; ++i) watch.after_evaluation(judged);
   ASSERT_EQ(listener.warnings.size(), 2u);
   EXPECT_TRUE(testing::mentions(listener.warnings[1], {"the network answers 0 for 100.00%", "10.00% are that"}));

@@ -39,10 +39,11 @@ class Verifier : public RunFixture {
 
 TEST_F(Verifier, SaysWhatTheEvaluatorsSay) {
   const Verification result = verified();
-  const Evaluation simulated = evaluate(*session_, classifier_, data_), integer = evaluate_integers(model_, data_);
+  const Evaluation simulated = evaluate(*session_, classifier_, data_),
+                   integer = evaluate_integers(model_, classification(), data_);
   EXPECT_EQ(result.simulated.examples, 20);
   EXPECT_EQ(result.integer.examples, 20);
-  EXPECT_EQ(result.integer.correct, integer.correct);
+  EXPECT_EQ(result.integer.correct, integer.correct());
   EXPECT_NEAR(result.simulated.accuracy(), simulated.accuracy(), 0.11);
   EXPECT_TRUE(result.reference_equal);
   EXPECT_FALSE(result.on_integers) << "its layers are too small";
