@@ -141,6 +141,7 @@ datasets::Dataset numbers(const Numbers& what, std::int64_t n, std::uint64_t see
 class TaskTest : public RunFixture, public ::testing::WithParamInterface<Numbers> {
  protected:
   TrainSettings on_numbers(const std::shared_ptr<const datasets::Splits>& data) const {
+    layers::register_ops();
     Graph graph;
     const Output x = layers::placeholder(graph, "inputs", {16, 4});
     const Output hidden = models::dense_relu(graph, "fc1", x, 16);
