@@ -55,10 +55,10 @@ class EdgeClassifier {
     const auto report = [&](EdgeStatus status, std::string reason) {
       return EdgeReport{tensor.name(), consumer.name(), status, std::move(reason)};
     };
-    if (is_target({const_cast<Node*>(&consumer), input}) && tensor.spec().dtype == DType::kFloat32)
-      return report(EdgeStatus::kInput, "the target of a loss, nothing to quantize");
     if (statistics_.contains(&consumer)) return report(EdgeStatus::kStatistics, "for batch norm, while it trains");
     if (is_quantizer(*taken.node)) return report(EdgeStatus::kQuantized, taken.node->name());
+    if (is_target({const_cast<Node*>(&consumer), input}) && tensor.spec().dtype == DType::kFloat32)
+      return report(EdgeStatus::kInput, "the target of a loss, nothing to quantize");
     if (const auto fused = fused_.find({tensor.node, &consumer}); fused != fused_.end())
       return report(EdgeStatus::kFused, fused->second);
     if (input > 0 && is_unfolded_batch_norm(consumer) && is_in_integers(consumer, decisions_))

@@ -135,6 +135,13 @@ const std::vector<RewriteCase> kRows = {
      {"images -> a/Conv2D: quantized: images/input_quant",
       "images -> loss: input: the target of a loss, nothing to quantize", "a/Relu -> loss: quantized: a/act_quant",
       "a/Relu -> other: input: the target of a loss, nothing to quantize"}},
+    {"ALossStaysFloat",
+     "images | Square squared | MeanSquaredError loss images | Square more",
+     {},
+     {},
+     {"squared -> loss: left float: the loss is computed in float",
+      "images -> loss: input: the target of a loss, nothing to quantize",
+      "loss -> more: left float: the loss is computed in float"}},
 };
 
 TEST(RewriteReport, SaysWhatWasDone) { for_rows(kRows, testing::expect_rewrite); }
