@@ -185,6 +185,13 @@ Node& hard_sigmoid(Maker& make) {
 
 using Make = std::function<Node&(Maker&)>;
 
+void add_losses(std::map<std::string, Make>& all) {
+  all["SoftmaxCrossEntropy"] = softmax_loss;
+  all["SigmoidCrossEntropy"] = sigmoid_loss;
+  for (const char* type : {"MeanSquaredError", "Huber"})
+    all[type] = [type](Maker& make) -> Node& { return number_loss(make, type); };
+}
+
 const std::map<std::string, Make>& makers() {
   static const std::map<std::string, Make> table = [] {
     std::map<std::string, Make> all;
@@ -231,10 +238,7 @@ const std::map<std::string, Make>& makers() {
       return make.op("BatchNormScale", vectors(make, {{-2, 2}, {0.1, 2}}),
                      {{"epsilon", epsilon(make)}, {"floor", make.chance(2) ? 1e-3 : 0.5}});
     };
-    all["SoftmaxCrossEntropy"] = softmax_loss;
-    for (const char* type : {"MeanSquaredError", "Huber"})
-      all[type] = [type](Maker& make) -> Node& { return number_loss(make, type); };
-    all["SigmoidCrossEntropy"] = sigmoid_loss;
+    add_losses(all);
     all["Reshape"] = reshape;
     all["Concat"] = concat_op;
     all["Pad"] = pad;

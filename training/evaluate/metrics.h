@@ -66,9 +66,9 @@ struct Detections {
   std::int64_t false_negatives = 0;
   std::int64_t true_negatives = 0;
 
-  /// Of what is found, the share of positives.
+  /// The share of positives among what is found.
   std::optional<double> precision() const;
-  /// Of the positives, the share that is found.
+  /// The share of the positives that is found.
   std::optional<double> recall() const;
   /// The harmonic mean of both, 2 TP / (2 TP + FP + FN) (van Rijsbergen 1979, Information Retrieval, chapter 7).
   std::optional<double> f1() const;
