@@ -29,7 +29,9 @@ void Dataset::check() const {
     fail("data set ", name, ": labels must be int32 [n]");
   if (targets.defined() && (targets.dtype() != DType::kFloat32 || targets.shape().rank() != 2))
     fail("data set ", name, ": targets must be float32 [n, k]");
-  for (const auto& [tensor, what] : {std::pair(&labels, "labels"), {&targets, "targets"}})
+  if (groups.defined() && (groups.dtype() != DType::kInt32 || groups.shape().rank() != 1))
+    fail("data set ", name, ": groups must be int32 [n]");
+  for (const auto& [tensor, what] : {std::pair(&labels, "labels"), {&targets, "targets"}, {&groups, "groups"}})
     if (tensor->defined() && tensor->shape()[0] != size())
       fail("data set ", name, ": ", size(), " ", has_pictures() ? "images" : "examples", ", but ", tensor->shape()[0],
            " ", what);
@@ -62,7 +64,7 @@ Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indice
     if (index < 0 || index >= dataset.size())
       fail("data set ", dataset.name, ": there is no ", dataset.noun(), " ", index, ", only 0 to ", dataset.size() - 1);
   Dataset chosen = dataset;
-  for (Tensor Dataset::*part : {&Dataset::images, &Dataset::labels, &Dataset::targets})
+  for (Tensor Dataset::*part : {&Dataset::images, &Dataset::labels, &Dataset::targets, &Dataset::groups})
     chosen.*part = rows_at(dataset.*part, indices);
   if (dataset.files) {
     std::vector<std::string> files;

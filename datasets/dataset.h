@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/tensors/tensor.h"
+#include "datasets/number_options.h"
 #include "datasets/picture_options.h"
 #include "datasets/standard.h"
 
@@ -56,6 +57,8 @@ struct Dataset {
   std::shared_ptr<const Standard> standard{};
   /// The same of `targets`.
   std::shared_ptr<const Standard> target_standard{};
+  /// [n] int32: the group of each example, which no split takes apart. Undefined: each example is for itself.
+  Tensor groups{};
   /// Where each example is a file: their paths inside the data set's folder, one for each. Null otherwise.
   std::shared_ptr<const std::vector<std::string>> files{};
   /// On all the files that were read together with these. Null: there is nothing to say.
@@ -106,12 +109,14 @@ struct LoadOptions {
   std::int64_t test_size = 10000;
 
   /// Given the shape [h, w, c] of the pictures of IDX files, whose size is free, as soon as the headers tell it and
-  /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.)
+  /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.) Also given the shape
+  /// of an example of a user's own files, which for numbers has a rank of 1 to 3.
   std::function<void(const Shape& example)> accept = {};
 
   // For a user's own files (user_files.h).
 
   PictureOptions pictures = {};
+  NumberOptions numbers = {};
   /// A network that is there already may know more classes than the files show.
   int least_classes = 0;
   /// If not empty, the classes by their numbers: folders of pictures must be called so, and may be fewer. Without names

@@ -1,8 +1,11 @@
 #include "datasets/hold_out.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/class_counts.h"
+#include "datasets/groups.h"
 #include "datasets/rows.h"
 
 namespace miniqat::datasets {
@@ -53,23 +57,71 @@ std::size_t class_of(const Dataset& all, std::int64_t example) {
   return all.has_classes() ? static_cast<std::size_t>(all.labels.values<std::int32_t>()[example]) : 0;
 }
 
+std::uint64_t hash_of(const Dataset& all, std::int64_t example) {
+  static const std::uint64_t key = hash_text("datasets/hold_out");
+  const std::span<const std::byte> bytes = row_of(all.images, example);
+  return mix(key, hash_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+}
+
 /// Whether each example is held out.
 std::vector<bool> drawn_by_class(const Dataset& all, std::int64_t n) {
   const std::vector<std::int64_t> shares =
       shares_of(all.has_classes() ? class_counts(all) : std::vector{all.size()}, n);
-  const std::uint64_t key = hash_text("datasets/hold_out");
   std::vector<std::vector<std::pair<std::uint64_t, std::int64_t>>> by_class(shares.size());
-  for (std::int64_t example = 0; example < all.size(); ++example) {
-    const std::span<const std::byte> bytes = row_of(all.images, example);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    by_class[class_of(all, example)].emplace_back(mix(key, hash_text(text)), example);
-  }
+  for (std::int64_t example = 0; example < all.size(); ++example)
+    by_class[class_of(all, example)].emplace_back(hash_of(all, example), example);
   std::vector<bool> drawn(static_cast<std::size_t>(all.size()));
   for (std::size_t label = 0; label < shares.size(); ++label) {
     std::ranges::sort(by_class[label]);
     for (std::int64_t i = 0; i < shares[label]; ++i) drawn[static_cast<std::size_t>(by_class[label][i].second)] = true;
   }
   return drawn;
+}
+
+/// Groups with their hashes, which do not depend on an order, and numbers of examples.
+struct HashedGroup {
+  std::uint64_t hash = 0;
+  std::int64_t group = 0;
+  std::int64_t size = 0;
+};
+
+std::vector<HashedGroup> hashed_groups(const Dataset& all, std::size_t count) {
+  std::vector<HashedGroup> groups(count);
+  for (std::int64_t example = 0; example < all.size(); ++example) {
+    HashedGroup& one = groups[static_cast<std::size_t>(all.groups.data<std::int32_t>()[example])];
+    one.hash += hash_of(all, example);
+    ++one.size;
+  }
+  for (std::size_t group = 0; group < count; ++group) groups[group].group = static_cast<std::int64_t>(group);
+  std::erase_if(groups, [](const HashedGroup& one) { return one.size == 0; });
+  std::ranges::sort(groups, {}, [](const HashedGroup& one) { return std::pair(one.hash, one.group); });
+  return groups;
+}
+
+/// Whole groups in the order of their hashes, of each class as many as come nearest to its share of n; of classes that
+/// stand in one group together, of all. One group at least, and not all.
+std::vector<bool> drawn_by_group(const Dataset& all, std::int64_t n) {
+  const std::vector<std::int32_t> classes = classes_of_groups(all);
+  const std::vector<HashedGroup> groups = hashed_groups(all, classes.size());
+  if (groups.size() < 2)
+    fail("data set ", all.name, ": cannot hold examples out of training: all are of one group, which stays together");
+  std::map<std::int32_t, std::int64_t> sizes, taken;
+  for (const HashedGroup& one : groups) sizes[classes[one.group]] += one.size;
+  std::set<std::int64_t> drawn, passed;
+  for (const HashedGroup& one : groups) {
+    const std::int32_t label = classes[one.group];
+    const double share = static_cast<double>(sizes[label]) * n / all.size(), before = taken[label];
+    const bool nearer = std::abs(before + one.size - share) < std::abs(before - share);
+    // A class keeps a group for training.
+    if (passed.contains(label) || !nearer || before + one.size == sizes[label])
+      passed.insert(label);
+    else
+      drawn.insert(one.group), taken[label] += one.size;
+  }
+  if (drawn.empty()) drawn.insert(groups.front().group);
+  std::vector<bool> held;
+  for (const std::int32_t group : all.groups.values<std::int32_t>()) held.push_back(drawn.contains(group));
+  return held;
 }
 
 std::vector<bool> drawn_by_stride(std::int64_t size, std::int64_t n) {
@@ -85,8 +137,9 @@ Splits hold_out(const Splits& splits, std::int64_t n, HoldOut method) {
   if (n < 0 || n >= size)
     fail("cannot hold ", counted(n, "example"), " of ", size, " out of training: 0 to ", size - 1, " can be");
   if (n == 0) return splits;
-  const std::vector<bool> drawn =
-      method == HoldOut::kByClass ? drawn_by_class(splits.train, n) : drawn_by_stride(size, n);
+  const std::vector<bool> drawn = splits.train.groups.defined() ? drawn_by_group(splits.train, n)
+                                  : method == HoldOut::kByClass ? drawn_by_class(splits.train, n)
+                                                                : drawn_by_stride(size, n);
   std::vector<std::int64_t> held, left;
   for (std::int64_t example = 0; example < size; ++example)
     (drawn[static_cast<std::size_t>(example)] ? held : left).push_back(example);

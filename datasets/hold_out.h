@@ -23,16 +23,18 @@ enum class HoldOut {
 std::span<const std::string_view> names_of(HoldOut);
 
 /// The splits with n of their training examples as the validation part. What is left for training, and the part, are
-/// copies in the data set's order; the test examples are shared. Without any (n = 0) the splits as they are. Throws
-/// Error unless 0 <= n < size.
+/// copies in the data set's order; the test examples are shared. Without any (n = 0) the splits as they are. Where
+/// examples have groups, whole groups are held out, by their hashes whatever the method: as many as come nearest to n
+/// examples, but one at least and not all; of each class its share, if no group has two classes. Throws Error unless
+/// 0 <= n < size, and if there is one group only.
 Splits hold_out(const Splits& splits, std::int64_t n, HoldOut method = HoldOut::kByClass);
 
 /// "a (3 training pictures), b (1)": the classes of which `held` has no picture although `left`, the training part
 /// beside it, has some, the first few. "" without any.
 std::string classes_too_small(const Dataset& held, const Dataset& left);
 
-/// Parts a data set that has no test pictures: the last of every six examples of each class become these. Throws Error
-/// when no class has six.
+/// Parts a data set that has no test examples and no groups (groups.h): the last of every six examples of each class,
+/// if there are classes, become these. Throws Error when no class has six.
 Splits split_off_test(const Dataset& all);
 
 }  // namespace miniqat::datasets

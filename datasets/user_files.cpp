@@ -14,13 +14,13 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/arrays/array_numbers.h"
 #include "datasets/arrays/array_pictures.h"
 #include "datasets/arrays/csv.h"
-#include "datasets/class_counts.h"
 #include "datasets/data_dir.h"
 #include "datasets/decoding.h"
-#include "datasets/hold_out.h"
 #include "datasets/idx.h"
+#include "datasets/parts.h"
 #include "datasets/pictures/class_folders.h"
 #include "datasets/pictures/part_folders.h"
 #include "datasets/pictures/resize.h"
@@ -30,25 +30,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Part { kTrain, kValidation, kTest };
-constexpr Part kParts[] = {Part::kTrain, Part::kValidation, Part::kTest};
-
 /// How folders and files of a part are called, in any case.
 const std::vector<std::string>& names_of(Part part) {
   static const std::vector<std::string> kNames[] = {
       {"train", "training"}, {"val", "valid", "validation"}, {"test", "testing", "t10k"}};
   return kNames[static_cast<int>(part)];
 }
-
-/// The parts that there are.
-struct Parts {
-  std::map<Part, PartPictures> found;
-  std::vector<std::string> class_names = {};
-  bool are_pictures = false;
-  FileRemarks remarks = {};
-  /// The parts on whose levels the remarks have a note.
-  std::set<Part> levels_said = {};
-};
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), ascii_lower);
@@ -81,14 +68,14 @@ class UserFiles {
       if (fs::is_symlink(path_, failure)) fail(path_, " ", dead_link_text(path_));
       fail("there is no ", path_);
     }
-    Parts parts = fs::is_directory(path_, failure) ? from_folder() : from_file();
+    FoundParts parts = fs::is_directory(path_, failure) ? from_folder() : from_file();
     // Another process may have found pictures there, and asks.
-    if (SharedDecoding* const with = shared_decoding(); with != nullptr && !parts.are_pictures) with->same(0);
-    return splits(parts);
+    if (SharedDecoding* const with = shared_decoding(); with != nullptr && !parts.are_folders) with->same(0);
+    return splits_of(path_, std::move(parts), options_);
   }
 
  private:
-  Parts from_file() const {
+  FoundParts from_file() const {
     const std::string name = path_.filename().string();
     if (name.ends_with(".npz"))
       return from_arrays(npz_names(path_), [&](const std::string& array) { return read_npz(path_, array); });
@@ -96,31 +83,29 @@ class UserFiles {
     fail(path_, " is no data set: a folder, a .npz or a .csv file is one");
   }
 
-  Parts from_folder() const {
+  FoundParts from_folder() const {
     require_no_dead_links(path_);
     const std::map<Part, fs::path> folders = existing(path_, true, {""});
     if (folders.contains(Part::kTrain)) return from_parts(folders);
-    if (Parts parts = from_idx(); !parts.found.empty()) return parts;
-    if (const std::vector<std::string> names = npy_names(path_); are_enough(find_arrays(names)))
-      return from_arrays(names, [&](const std::string& array) {
-        const fs::path file = path_ / (array + ".npy");
-        require_data_file(file);
-        return parse_npy(read_large_file(file), file.string());
-      });
+    if (FoundParts parts = from_idx(); !parts.found.empty()) return parts;
+    const std::vector<std::string> arrays = npy_names(path_);
+    const bool are_numbers = inputs() != Inputs::kPictures && are_enough(find_arrays_of_numbers(arrays));
+    if (are_enough(find_arrays(arrays)) || (are_numbers && inputs() == Inputs::kNumbers)) return from_npy(arrays);
     if (const auto files = existing(path_, false, {".csv", ".csv.gz"}); are_enough(files)) {
-      Parts parts = from_csv(files);
+      FoundParts parts = from_csv(files);
       note_other_tables(files, parts);
       return parts;
     }
     if (!folders.empty()) return from_parts(folders);
     if (!folders_in(path_).empty()) return from_pictures({{Part::kTrain, path_}});
+    if (are_numbers) return from_npy(arrays);
     fail(
         path_,
         " holds neither folders of pictures, one for each class, nor IDX files, x_train.npy and y_train.npy, or train.csv");
   }
 
   /// Folders with the names of parts.
-  Parts from_parts(const std::map<Part, fs::path>& folders) const {
+  FoundParts from_parts(const std::map<Part, fs::path>& folders) const {
     std::vector<std::string> taken, others = folders_in(path_);
     for (const auto& [part, folder] : folders) {
       const std::string name = folder.filename().string();
@@ -146,52 +131,112 @@ class UserFiles {
     return found.train || (options_.train_optional && (found.validation || found.test));
   }
 
-  static const char* title_of(Part part) {
-    return part == Part::kTrain ? "training" : part == Part::kTest ? "test" : "validation";
-  }
-
-  Parts from_pictures(const std::map<Part, fs::path>& folders) const {
+  FoundParts from_pictures(const std::map<Part, fs::path>& folders) const {
     std::vector<fs::path> paths;
     for (const auto& [part, folder] : folders) paths.push_back(folder);
     PartsOfFolders read = read_part_folders(path_, paths, options_);
-    Parts parts{.found = {},
-                .class_names = std::move(read.class_names),
-                .are_pictures = true,
-                .remarks = std::move(read.remarks)};
+    FoundParts parts{.found = {},
+                     .class_names = std::move(read.class_names),
+                     .are_folders = true,
+                     .remarks = std::move(read.remarks)};
     std::size_t i = 0;
-    for (const auto& [part, folder] : folders) parts.found[part] = std::move(read.parts[i++]);
+    for (const auto& [part, folder] : folders) {
+      PartPictures& pictures = read.parts[i++];
+      parts.found[part] = {.images = pictures.images, .labels = pictures.labels, .files = pictures.files};
+    }
     return parts;
   }
 
-  Parts from_arrays(const std::vector<std::string>& names,
-                    const std::function<NumpyArray(const std::string&)>& read) const {
-    const ArrayNames arrays = find_arrays(names);
-    if (!are_enough(arrays))
-      fail(
-          path_,
-          " has no arrays of pictures and labels that are called x_train and y_train, train_images and train_labels, images and labels, or x and y; it has ",
-          shortened(joined(names)));
-    Parts parts;
-    const auto take = [&](Part part, const std::optional<ArrayPair>& pair) {
-      if (!pair) return;
-      const auto source = [&](const std::string& array) { return concat(path_, " (", array, ")"); };
-      std::vector<std::string>& notes = parts.remarks.notes;
-      const std::size_t before = notes.size();
-      Tensor images = pictures_of(read(pair->images), source(pair->images), &notes);
-      if (notes.size() > before) parts.levels_said.insert(part);
-      parts.found[part] = {std::move(images), labels_of(read(pair->labels), source(pair->labels))};
-    };
-    take(Part::kTrain, arrays.train);
-    take(Part::kValidation, arrays.validation);
-    take(Part::kTest, arrays.test);
+  FoundParts from_arrays(const std::vector<std::string>& names,
+                         const std::function<NumpyArray(const std::string&)>& read) const {
+    const ArrayNames arrays = named_arrays(names);
+    FoundParts parts;
+    const std::string no_pictures = inputs() == Inputs::kNumbers ? "" : put_pictures(arrays, read, parts);
+    if (parts.found.empty()) put_numbers(arrays, read, no_pictures, parts);
     std::set<std::string> others(names.begin(), names.end());
+    for (const auto& [part, pair] : pairs_of(arrays)) {
+      if (parts.found.at(part).images.dtype() == DType::kUInt8 && pair.labels.empty()) fail_unnamed(names);
+      if (!pair.labels.empty())
+        put_answers(read(pair.labels), source(pair.labels), options_.numbers.answers, parts.found.at(part));
+      for (const std::string& used : {pair.images, pair.labels}) others.erase(used);
+    }
     constexpr const char* kNames = "class_names";
-    if (others.erase(kNames) > 0) parts.class_names = names_in(read(kNames), concat(path_, " (", kNames, ")"));
-    for (const std::optional<ArrayPair>& pair : {arrays.train, arrays.validation, arrays.test})
-      if (pair)
-        for (const std::string& used : {pair->images, pair->labels}) others.erase(used);
+    if (others.erase(kNames) > 0) parts.class_names = names_in(read(kNames), source(kNames));
     note_left_out(others, "array", parts);
     return parts;
+  }
+
+  FoundParts from_npy(const std::vector<std::string>& names) const {
+    return from_arrays(names, [&](const std::string& array) {
+      const fs::path file = path_ / (array + ".npy");
+      require_data_file(file);
+      return parse_npy(read_large_file(file), file.string());
+    });
+  }
+
+  ArrayNames named_arrays(const std::vector<std::string>& names) const {
+    ArrayNames arrays = find_arrays(names);
+    if (!are_enough(arrays) && inputs() != Inputs::kPictures) arrays = find_arrays_of_numbers(names);
+    if (!are_enough(arrays)) fail_unnamed(names);
+    return arrays;
+  }
+
+  [[noreturn]] void fail_unnamed(const std::vector<std::string>& names) const {
+    fail(
+        path_,
+        " has no arrays of pictures and labels that are called x_train and y_train, train_images and train_labels, images and labels, or x and y; it has ",
+        shortened(joined(names)));
+  }
+
+  std::string source(const std::string& array) const { return concat(path_, " (", array, ")"); }
+
+  static std::map<Part, ArrayPair> pairs_of(const ArrayNames& arrays) {
+    std::map<Part, ArrayPair> pairs;
+    if (arrays.train) pairs[Part::kTrain] = *arrays.train;
+    if (arrays.validation) pairs[Part::kValidation] = *arrays.validation;
+    if (arrays.test) pairs[Part::kTest] = *arrays.test;
+    return pairs;
+  }
+
+  /// What to read: a standard for numbers is there only with numbers.
+  Inputs inputs() const {
+    const NumberOptions& numbers = options_.numbers;
+    return numbers.inputs == Inputs::kAuto && numbers.standard ? Inputs::kNumbers : numbers.inputs;
+  }
+
+  /// Puts the pictures of all parts. Where one has none: returns why, and puts nothing.
+  std::string put_pictures(const ArrayNames& arrays, const std::function<NumpyArray(const std::string&)>& read,
+                           FoundParts& parts) const {
+    FoundParts found;
+    for (const auto& [part, pair] : pairs_of(arrays)) {
+      const NumpyArray array = read(pair.images);
+      std::vector<std::string>& notes = found.remarks.notes;
+      const std::size_t before = notes.size();
+      try {
+        found.found[part].images = pictures_of(array, source(pair.images), &notes);
+      } catch (const Error& error) {
+        if (inputs() == Inputs::kPictures) throw;
+        return error.what();
+      }
+      if (notes.size() > before) found.levels_said.insert(part);
+    }
+    parts = std::move(found);
+    return "";
+  }
+
+  void put_numbers(const ArrayNames& arrays, const std::function<NumpyArray(const std::string&)>& read,
+                   const std::string& no_pictures, FoundParts& parts) const {
+    for (const auto& [part, pair] : pairs_of(arrays))
+      parts.found[part].images = numbers_of(read(pair.images), source(pair.images));
+    note_numbers(no_pictures, parts);
+  }
+
+  /// Says that the data are numbers, and why they are no pictures, if that was asked. Rows of features are none anyway.
+  void note_numbers(const std::string& no_pictures, FoundParts& parts) const {
+    const Shape& shape = parts.found.begin()->second.images.shape();
+    if (no_pictures.empty() || shape.rank() == 2) return;
+    parts.remarks.notes.push_back(
+        concat("note: ", path_.string(), ": read as numbers ", shape, ", no pictures: ", no_pictures));
   }
 
   static std::vector<std::string> names_in(const NumpyArray& array, const std::string& source) {
@@ -202,14 +247,14 @@ class UserFiles {
     return names;
   }
 
-  void note_left_out(const std::set<std::string>& names, const char* thing, Parts& parts) const {
+  void note_left_out(const std::set<std::string>& names, const char* thing, FoundParts& parts) const {
     if (names.empty()) return;
     parts.remarks.notes.push_back(
         concat("note: ", path_.string(), ": left out ", counted(names.size(), thing), ": ", shortened(joined(names))));
   }
 
   /// A folder's tables of other names than those of parts.
-  void note_other_tables(const std::map<Part, fs::path>& files, Parts& parts) const {
+  void note_other_tables(const std::map<Part, fs::path>& files, FoundParts& parts) const {
     std::set<std::string> others;
     for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
       const std::string name = entry.path().filename().string();
@@ -219,18 +264,18 @@ class UserFiles {
     note_left_out(others, "table", parts);
   }
 
-  Parts from_csv(const std::map<Part, fs::path>& files) const {
-    Parts parts;
+  FoundParts from_csv(const std::map<Part, fs::path>& files) const {
+    FoundParts parts;
     for (const auto& [part, file] : files) {
       require_data_file(file);
       CsvPictures pictures = read_csv_pictures(file, {options_.pictures.height, options_.pictures.width});
-      parts.found[part] = {pictures.images, pictures.labels};
+      parts.found[part] = {.images = pictures.images, .labels = pictures.labels};
     }
     return parts;
   }
 
   /// Nothing where there are no IDX files.
-  Parts from_idx() const {
+  FoundParts from_idx() const {
     std::map<Part, std::map<IdxKind, fs::path>> files;
     for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
       // A FIFO or a device of that name would be missed.
@@ -244,14 +289,14 @@ class UserFiles {
              " could both be taken; \"train\" or \"test\" in the names tells IDX files apart");
       place = entry.path();
     }
-    Parts parts;
+    FoundParts parts;
     for (const auto& [part, pair] : files) {
       for (const IdxKind kind : {IdxKind::kImages, IdxKind::kLabels})
         if (!pair.contains(kind))
           fail(pair.begin()->second, ": the IDX file of its ", kind == IdxKind::kImages ? "pictures" : "labels",
                " is missing");
       IdxPair read = read_idx_pair(pair.at(IdxKind::kImages), pair.at(IdxKind::kLabels), 256);
-      parts.found[part] = {std::move(read.images), std::move(read.labels)};
+      parts.found[part] = {.images = std::move(read.images), .labels = std::move(read.labels)};
     }
     if (!parts.found.empty() && !are_enough(parts.found)) fail(path_, ": no IDX file has \"train\" in its name");
     return parts;
@@ -269,79 +314,6 @@ class UserFiles {
       for (const std::string& word : names_of(part))
         if (std::ranges::find(words, word) != words.end()) return part;
     return Part::kTrain;
-  }
-
-  Splits splits(Parts& parts) const {
-    std::map<Part, Dataset> sets;
-    const Part first = parts.found.begin()->first;
-    int classes = std::max(static_cast<int>(parts.class_names.size()), options_.least_classes);
-    for (const auto& [part, data] : parts.found) {
-      Dataset& set = sets[part] = dataset(data);
-      set.check();
-      for (const std::int32_t label : set.labels.values<std::int32_t>()) classes = std::max(classes, label + 1);
-    }
-    if (!parts.are_pictures && !parts.class_names.empty() && classes > std::ssize(parts.class_names))
-      fail(path_, " has names for ", counted(parts.class_names.size(), "class"), ", and a label ", classes - 1);
-    if (classes < 2) fail("data set ", path_, " has one class only; there is nothing to tell apart");
-    // Arrays have numbers only; the network may know what they mean.
-    const std::vector<std::string>& names = parts.class_names.empty() ? options_.class_names : parts.class_names;
-    for (auto& [part, set] : sets) {
-      set.classes = classes;
-      if (std::ssize(names) == classes) set.class_names = names;
-      if (set.example_shape() != sets.at(first).example_shape())
-        fail(path_, ": the ", title_of(first), " pictures are ", sets.at(first).example_shape(), ", others ",
-             set.example_shape(), "; --image-size HxW brings all pictures to one size");
-      if (std::string note = note_on_levels(set, title_of(part)); !note.empty() && !parts.levels_said.contains(part))
-        parts.remarks.notes.push_back(std::move(note));
-    }
-    if (options_.accept) options_.accept(sets.at(first).example_shape());
-    const auto remarks = std::make_shared<const FileRemarks>(std::move(parts.remarks));
-    for (auto& [part, set] : sets) set.remarks = remarks;
-    return without_skipped(parted(std::move(sets)), *remarks);
-  }
-
-  /// Only now, so that a file that breaks moves no other from part to part.
-  Splits without_skipped(Splits splits, const FileRemarks& remarks) const {
-    if (remarks.skipped.empty()) return splits;
-    std::set<std::string> skipped;
-    for (const SkippedFile& file : remarks.skipped) skipped.insert(file.file);
-    const auto drop = [&](Dataset& set, const char* title) {
-      if (!set.images.defined()) return;
-      std::vector<std::int64_t> kept;
-      for (std::int64_t i = 0; i < set.size(); ++i)
-        if (!skipped.contains(set.file_of(i))) kept.push_back(i);
-      if (kept.empty()) fail(path_, ": none of the ", title, " pictures can be read");
-      if (std::ssize(kept) < set.size()) set = examples_at(set, kept);
-    };
-    drop(splits.train, "training");
-    drop(splits.test, "test");
-    if (splits.validation) drop(*splits.validation, "validation");
-    return splits;
-  }
-
-  Splits parted(std::map<Part, Dataset> sets) const {
-    if (sets.size() == 1 && (options_.whole_as_test || !sets.contains(Part::kTrain)))
-      return {.train = {}, .test = sets.begin()->second};
-    if (sets.size() == 1) return split_off_test(sets.at(Part::kTrain));
-    Splits splits;
-    if (sets.contains(Part::kTrain)) splits.train = sets.at(Part::kTrain);
-    if (!sets.contains(Part::kTest)) {
-      splits.test = sets.at(Part::kValidation);
-      return splits;
-    }
-    splits.test = sets.at(Part::kTest);
-    if (sets.contains(Part::kValidation)) splits.validation = sets.at(Part::kValidation);
-    return splits;
-  }
-
-  Dataset dataset(const PartPictures& data) const {
-    const PictureOptions& options = options_.pictures;
-    return {.name = path_.string(),
-            .images = fit_images(data.images, options),
-            .labels = data.labels,
-            .scale = scale_of(options),
-            .zero_point = zero_point_of(options),
-            .files = data.files};
   }
 
   const fs::path& path_;

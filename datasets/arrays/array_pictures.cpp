@@ -41,31 +41,6 @@ std::optional<ArrayPair> find_pair(const std::vector<std::string>& names, std::s
   return {};
 }
 
-/// In loops over millions of numbers: now and then somebody may want them to end.
-void pause_at(std::int64_t i) {
-  constexpr std::int64_t kPiece = std::int64_t{1} << 20;
-  if (i % kPiece == 0) interruption_point();
-}
-
-std::string shape_text(const NumpyArray& array) { return concat("[", joined(array.shape), "]"); }
-
-/// Element i of floats.
-double real(const NumpyArray& array, std::int64_t i, const std::string& source) {
-  const char* place = array.bytes.data() + i * array.item;
-  float narrow = 0;
-  double wide = 0;
-  switch (array.item) {
-    case 4:
-      std::memcpy(&narrow, place, sizeof narrow);
-      return narrow;
-    case 8:
-      std::memcpy(&wide, place, sizeof wide);
-      return wide;
-    default:
-      fail(source, " holds floats of ", 8 * array.item, " bits; 32 and 64 can be read");
-  }
-}
-
 /// As the file has it.
 std::string exact_real(const NumpyArray& array, double value) {
   return array.item == 4 ? exact(static_cast<float>(value)) : exact(value);
@@ -83,7 +58,7 @@ RealRange range_of_reals(const NumpyArray& array, const std::string& source) {
   const std::int64_t count = array.elements();
   for (std::int64_t i = 0; i < count; ++i) {
     pause_at(i);
-    const double value = real(array, i, source);
+    const double value = real_at(array, i, source);
     range.units = range.units && value >= 0 && value <= 1;
     bytes = bytes && value >= 0 && value <= 255 && value == std::floor(value);
     if (!range.units && !bytes)
@@ -113,7 +88,7 @@ void copy_reals(const NumpyArray& array, const std::string& source, std::span<st
   double moved = 0;
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     pause_at(static_cast<std::int64_t>(i));
-    const double byte = real(array, static_cast<std::int64_t>(i), source) * (range.units ? 255 : 1);
+    const double byte = real_at(array, static_cast<std::int64_t>(i), source) * (range.units ? 255 : 1);
     pixels[i] = static_cast<std::uint8_t>(std::lround(byte));
     moved += std::abs(byte - pixels[i]);
   }
@@ -148,6 +123,22 @@ ArrayNames find_arrays(const std::vector<std::string>& names) {
   return found;
 }
 
+ArrayNames find_arrays_of_numbers(const std::vector<std::string>& names) {
+  const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+  const auto alone = [&](std::optional<ArrayPair>& pair, std::span<const Spelling> spellings,
+                         const std::vector<std::string>& splits) {
+    for (const std::string& split : splits)
+      for (const Spelling& spelling : spellings)
+        if (const std::string name = spelled(spelling.images, split); !pair && has(name)) pair = {name, ""};
+  };
+  ArrayNames found = find_arrays(names);
+  alone(found.train, kSpellings, {"train"});
+  alone(found.train, kAlone, {""});
+  alone(found.validation, kSpellings, {"val", "valid", "validation"});
+  alone(found.test, kSpellings, {"test"});
+  return found;
+}
+
 std::vector<std::string> npy_names(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   std::error_code failure;
@@ -162,11 +153,12 @@ Tensor pictures_of(const NumpyArray& array, const std::string& source, std::vect
   const std::size_t rank = array.shape.size();
   const std::int64_t channels = rank == 4 ? array.shape[3] : 1;
   if (rank < 3 || rank > 4 || (channels != 1 && channels != 3))
-    fail(source, " has the shape ", shape_text(array), "; pictures must be [n, h, w], [n, h, w, 1] or [n, h, w, 3]",
+    fail(source, " has the shape ", shape_text(array.shape),
+         "; pictures must be [n, h, w], [n, h, w, 1] or [n, h, w, 3]",
          rank == 4 && (array.shape[1] == 1 || array.shape[1] == 3)
              ? "; channels come last here: save images.transpose(0, 2, 3, 1)"
              : "");
-  if (array.elements() == 0) fail(source, " has the shape ", shape_text(array), ": there is no picture");
+  if (array.elements() == 0) fail(source, " has the shape ", shape_text(array.shape), ": there is no picture");
   Tensor images(Shape{array.shape[0], array.shape[1], array.shape[2], channels}, DType::kUInt8);
   if (array.kind == 'f')
     copy_reals(array, source, images.values<std::uint8_t>(), notes);
@@ -178,7 +170,7 @@ Tensor pictures_of(const NumpyArray& array, const std::string& source, std::vect
 Tensor labels_of(const NumpyArray& array, const std::string& source) {
   const std::size_t rank = array.shape.size();
   if (rank < 1 || rank > 2 || (rank == 2 && array.shape[1] != 1) || array.kind == 'f')
-    fail(source, " has the shape ", shape_text(array), array.kind == 'f' ? " and floats" : "",
+    fail(source, " has the shape ", shape_text(array.shape), array.kind == 'f' ? " and floats" : "",
          "; labels must be integers, [n] or [n, 1]");
   Tensor labels(Shape{array.shape[0]}, DType::kInt32);
   for (std::int64_t i = 0; i < array.shape[0]; ++i) {

@@ -4,26 +4,18 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/files/files.h"
-#include "core/platform/interruption.h"
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
+#include "datasets/arrays/table_lines.h"
 #include "datasets/dataset.h"
-#include "datasets/gzip.h"
 
 namespace miniqat::datasets {
 namespace {
-
-/// The most bytes that a compressed table expands to.
-constexpr std::size_t kMostTableBytes = std::size_t{1} << 32;
-/// The most bytes of a row: 16 million pixels, with their commas.
-constexpr std::size_t kLongestRow = std::size_t{1} << 26;
 
 std::string_view without_frame(std::string_view text) {
   const auto in_the_way = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '"'; };
@@ -32,81 +24,22 @@ std::string_view without_frame(std::string_view text) {
   return text;
 }
 
-/// Takes the text before the next `mark` off the front of `rest`.
-std::string_view take(std::string_view& rest, char mark) {
-  const std::size_t end = std::min(rest.find(mark), rest.size());
-  const std::string_view part = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return part;
-}
-
 bool is_number(std::string_view field) {
   return !field.empty() && (is_ascii_digit(field[0]) || field[0] == '-' || field[0] == '+');
 }
-
-/// The lines of a table. A compressed one is expanded as far as it is read, so that nobody waits for gigabytes of which
-/// the first line is none.
-class TableLines {
- public:
-  explicit TableLines(const std::filesystem::path& path) : path_(path), text_(read_large_file(path)), rest_(text_) {
-    if (!is_gzip(text_)) return;
-    gzip_.emplace(text_, path);
-    rest_ = {};
-  }
-
-  /// The next one, without its end, until the call after this; none behind the last.
-  std::optional<std::string_view> next() {
-    interruption_point();
-    if (gzip_ && rest_.find('\n') == rest_.npos) expand();
-    if (rest_.empty()) return {};
-    return take(rest_, '\n');
-  }
-
- private:
-  /// Until there is a whole line, or the end.
-  void expand() {
-    constexpr std::size_t kBlock = std::size_t{1} << 20;
-    expanded_.erase(0, expanded_.size() - rest_.size());
-    for (std::size_t line = std::string::npos, got = kBlock; line == std::string::npos && got == kBlock;) {
-      const std::size_t before = expanded_.size();
-      if (before > kLongestRow)
-        fail(path_, " has a line of more than ", kLongestRow, " bytes: it is no table of pictures");
-      expanded_.resize(before + kBlock);
-      got = gzip_->read(std::span(expanded_).subspan(before));
-      expanded_.resize(before + got);
-      line = expanded_.find('\n', before);
-      produced_ += got;
-      if (produced_ > kMostTableBytes) fail(path_, " expands to more than the limit of ", kMostTableBytes, " bytes");
-    }
-    rest_ = expanded_;
-  }
-
-  const std::filesystem::path& path_;
-  const std::string text_;
-  /// The part of the text, or of what is expanded of it, that is not read yet.
-  std::string_view rest_;
-  std::optional<GzipReader> gzip_;
-  std::string expanded_;
-  std::size_t produced_ = 0;
-};
 
 class CsvReader {
  public:
   explicit CsvReader(const std::filesystem::path& path) : path_(path), lines_(path) {}
 
   void read() {
-    std::int64_t line = 0;
-    while (std::optional<std::string_view> text = lines_.next()) {
-      ++line;
-      // A mark of UTF-8, which spreadsheets write, would make names of the first line.
-      if (constexpr std::string_view kMark = "\xef\xbb\xbf"; line == 1 && text->starts_with(kMark))
-        text->remove_prefix(kMark.size());
+    while (const std::optional<std::string_view> text = lines_.next()) {
       const std::string_view row = without_frame(*text);
       if (row.empty()) continue;
       if (labels_.empty() && !seen_names_ && !is_number(without_frame(row.substr(0, row.find(',')))))
         read_names(row);
       else
-        read_row(row, line);
+        read_row(row, lines_.number());
     }
     if (labels_.empty()) fail(path_, " holds no row of a label and pixels");
   }

@@ -194,6 +194,29 @@ std::int64_t NumpyArray::integer(std::int64_t i) const {
   return static_cast<std::int64_t>(value);
 }
 
+std::string shape_text(const std::vector<std::int64_t>& shape) { return concat("[", joined(shape), "]"); }
+
+double real_at(const NumpyArray& array, std::int64_t i, const std::string& source) {
+  const char* place = array.bytes.data() + i * array.item;
+  float narrow = 0;
+  double wide = 0;
+  switch (array.item) {
+    case 4:
+      std::memcpy(&narrow, place, sizeof narrow);
+      return narrow;
+    case 8:
+      std::memcpy(&wide, place, sizeof wide);
+      return wide;
+    default:
+      fail(source, " holds floats of ", 8 * array.item, " bits; 32 and 64 can be read");
+  }
+}
+
+void pause_at(std::int64_t i) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+  if (i % kPiece == 0) interruption_point();
+}
+
 void check_npy(std::string_view head, std::uint64_t size, const std::string& path) {
   require_size(read_head(head, path), size, path);
 }

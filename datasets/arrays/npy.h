@@ -25,6 +25,15 @@ struct NumpyArray {
   std::string text(std::int64_t i) const;
 };
 
+/// "[2, 28, 28]"
+std::string shape_text(const std::vector<std::int64_t>& shape);
+
+/// Element i of floats, of `source`. Throws Error for other widths than 32 and 64 bits.
+double real_at(const NumpyArray& array, std::int64_t i, const std::string& source);
+
+/// Called for each number of a loop over millions: now and then somebody may want it to end.
+void pause_at(std::int64_t i);
+
 /// `bytes` is a whole .npy file; `path` stands in errors. Throws Error in one line: a wrong magic or version, a header
 /// that is cut short or none, objects, big-endian or Fortran order, sizes that are not the file's.
 NumpyArray parse_npy(std::string bytes, const std::string& path);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/class_names.h"
 #include "datasets/data_dir.h"
 #include "datasets/pictures/picture.h"
 
@@ -17,10 +17,6 @@ namespace fs = std::filesystem;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-bool is_class_number(const std::string& text) {
-  return !text.empty() && text.size() <= 9 && std::ranges::all_of(text, is_ascii_digit);
-}
-
 std::vector<std::string> class_names(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
@@ -28,9 +24,7 @@ std::vector<std::string> class_names(const fs::path& folder) {
   // They go into files that must be UTF-8.
   for (const std::string& name : names)
     if (printable(name) != name) fail(folder / name, ": the name of a class must be UTF-8 without control characters");
-  std::ranges::sort(names);
-  if (std::ranges::all_of(names, is_class_number))
-    std::ranges::stable_sort(names, {}, [](const std::string& name) { return std::stol(name); });
+  sort_classes(names);
   return names;
 }
 

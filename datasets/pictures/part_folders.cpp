@@ -9,6 +9,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/class_names.h"
 #include "datasets/data_dir.h"
 #include "datasets/decoding.h"
 #include "datasets/pictures/class_folders.h"
@@ -19,13 +20,6 @@ namespace miniqat::datasets {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// "0", "1", ...: the names of classes that have none.
-std::vector<std::string> numbers_below(int count) {
-  std::vector<std::string> names;
-  for (int number = 0; number < count; ++number) names.push_back(std::to_string(number));
-  return names;
-}
 
 /// A hash of the names of all parts' files, so that processes can ask whether they read the same.
 std::uint64_t hash_of_names(const std::vector<ClassFolders>& lists) {

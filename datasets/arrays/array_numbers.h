@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "core/tensors/tensor.h"
+#include "datasets/arrays/npy.h"
+#include "datasets/part_data.h"
+
+namespace miniqat::datasets {
+
+/// Numbers out of [n, features], [n, steps, channels] or [n, h, w, c] integers, bools or floats, as float32. Throws
+/// Error in one line that names `source`: another shape, a number that is none (with its place) or does not fit into
+/// float32.
+Tensor numbers_of(const NumpyArray& array, const std::string& source);
+
+/// What the examples are to be answered with, into `part`. Integers [n] or [n, 1] are classes by their numbers, texts
+/// are classes by name; floats [n] or [n, k] are targets, and so are integers [n, k] if all are 0 or 1: labels of which
+/// several may hold. `answers` asks for one of both: then whole floats are classes, or integers targets. Throws Error
+/// that names `source`.
+void put_answers(const NumpyArray& array, const std::string& source, Answers answers, PartData& part);
+
+}  // namespace miniqat::datasets
