@@ -13,11 +13,12 @@ NoiseTraining::NoiseTraining(const NoiseWorkload& workload)
   constexpr std::int64_t kClassesOfOtherSizes = 10;
   const models::Model& model = models::find_model(model_);
   const bool is_own_size = workload.side == 0 || workload.side == model.image[0];
-  const Shape picture = is_own_size ? model.image : Shape{workload.side, workload.side, model.image[2]};
-  const Output images = layers::placeholder(graph_, "images", {workload.batch, picture[0], picture[1], picture[2]});
+  const Shape input =
+      is_own_size ? model.input(workload.batch) : Shape{workload.batch, workload.side, workload.side, model.image[2]};
+  const Output images = layers::placeholder(graph_, "images", input);
   const Output labels = layers::placeholder(graph_, "labels", {workload.batch}, DType::kInt32);
-  const std::int64_t number = is_own_size ? model.classes : kClassesOfOtherSizes;
-  loss_ = layers::softmax_cross_entropy(graph_, model.build(graph_, images, {.classes = number}), labels);
+  const std::int64_t number = is_own_size ? model.outputs : kClassesOfOtherSizes;
+  loss_ = layers::softmax_cross_entropy(graph_, model.build(graph_, images, {.outputs = number}), labels);
   if (workload.rewrite) quantize::create_training_graph(graph_, *workload.rewrite);
   session_.emplace(graph_, SessionOptions{.arithmetic = workload.arithmetic});
 

@@ -37,14 +37,14 @@ struct Variant {
 NoiseWorkload workload_of(const models::Model& model, const Variant& variant, std::int64_t batch) {
   return {.model = std::string(model.name),
           .batch = batch,
-          .side = model.image[0] > 64 ? 32 : 0,
+          .side = model.examples == models::Examples::kPictures && model.image[0] > 64 ? 32 : 0,
           .rewrite = variant.rewrite,
           .arithmetic = variant.arithmetic};
 }
 
 bool has_batch_norm(const models::Model& model) {
   Graph graph;
-  model.build(graph, layers::placeholder(graph, "images", {1, model.image[0], model.image[1], model.image[2]}), {});
+  model.build(graph, layers::placeholder(graph, "images", model.input(1)), {});
   return std::ranges::any_of(graph.nodes(), [](const Node* node) { return node->as<layers::BatchNorm>() != nullptr; });
 }
 

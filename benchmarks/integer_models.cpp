@@ -19,8 +19,8 @@ Graph float_graph(const InferenceWorkload& workload, std::int64_t batch) {
   const std::int64_t side = workload.side == 0 ? model.image[0] : workload.side;
   Graph graph;
   const Output images = layers::placeholder(graph, "images", {batch, side, side, model.image[2]});
-  const std::int64_t classes = side == model.image[0] ? model.classes : kClassesOfSmallPictures;
-  graph.set_outputs({model.build(graph, images, {.classes = classes})});
+  const std::int64_t classes = side == model.image[0] ? model.outputs : kClassesOfSmallPictures;
+  graph.set_outputs({model.build(graph, images, {.outputs = classes})});
   return graph;
 }
 

@@ -6,9 +6,14 @@
 namespace miniqat::models {
 namespace {
 
-Output affine(Graph& graph, const std::string& name, Output x, std::int64_t outputs, const Initializer& initializer) {
+Output product_of(Graph& graph, const std::string& name, Output x, std::int64_t outputs,
+                  const Initializer& initializer) {
   const Output weights = variable(graph, name + "/weights", {x.shape()[1], outputs}, initializer);
-  const Output product = layers::matmul(graph, name + "/MatMul", x, weights);
+  return layers::matmul(graph, name + "/MatMul", x, weights);
+}
+
+Output affine(Graph& graph, const std::string& name, Output x, std::int64_t outputs, const Initializer& initializer) {
+  const Output product = product_of(graph, name, x, outputs, initializer);
   const Output biases = variable(graph, name + "/biases", {outputs}, Initializer::constant(0));
   return layers::bias_add(graph, name + "/BiasAdd", product, biases);
 }
@@ -32,34 +37,41 @@ Output normalise(Graph& graph, const std::string& name, Output x, const Normalis
   return y;
 }
 
+Output conv_of(Graph& graph, const std::string& name, Output x, const ConvBlock& block) {
+  const Shape filter = {block.kernel.rows, block.kernel.columns, x.shape()[-1], block.channels};
+  const Output weights = variable(graph, name + "/weights", filter, Initializer::he_normal());
+  return layers::conv2d(graph, name + "/Conv2D", x, weights,
+                        {.strides = {block.stride, block.stride}, .padding = block.padding});
+}
+
 }  // namespace
 
-Output conv_relu(Graph& graph, const std::string& name, Output x, const ConvBlock& block) {
-  const Shape filter = {block.kernel, block.kernel, x.shape()[-1], block.channels};
-  const Output weights = variable(graph, name + "/weights", filter, Initializer::he_normal());
-  const Output conv = layers::conv2d(graph, name + "/Conv2D", x, weights,
-                                     {.strides = {block.stride, block.stride}, .padding = block.padding});
+Output conv_bias(Graph& graph, const std::string& name, Output x, const ConvBlock& block) {
+  const Output conv = conv_of(graph, name, x, block);
   const Output biases = variable(graph, name + "/biases", {block.channels}, Initializer::constant(0));
-  return layers::relu(graph, name + "/Relu", layers::bias_add(graph, name + "/BiasAdd", conv, biases));
+  return layers::bias_add(graph, name + "/BiasAdd", conv, biases);
+}
+
+Output conv_relu(Graph& graph, const std::string& name, Output x, const ConvBlock& block) {
+  return layers::relu(graph, name + "/Relu", conv_bias(graph, name, x, block));
 }
 
 Output conv_norm(Graph& graph, const std::string& name, Output x, const ConvBlock& block,
                  const Normalisation& normalisation) {
-  const Shape filter = {block.kernel, block.kernel, x.shape()[-1], block.channels};
-  const Output weights = variable(graph, name + "/weights", filter, Initializer::he_normal());
-  const Output conv = layers::conv2d(graph, name + "/Conv2D", x, weights,
-                                     {.strides = {block.stride, block.stride}, .padding = block.padding});
-  return normalise(graph, name, conv, normalisation);
+  return normalise(graph, name, conv_of(graph, name, x, block), normalisation);
+}
+
+Output depthwise(Graph& graph, const std::string& name, Output x, const DepthwiseBlock& block) {
+  const auto pixels = static_cast<double>(block.kernel.rows * block.kernel.columns);
+  const Output weights = variable(graph, name + "/weights", {block.kernel.rows, block.kernel.columns, x.shape()[-1], 1},
+                                  Initializer::he_normal(pixels));
+  return layers::depthwise_conv2d(graph, name + "/DepthwiseConv2d", x, weights,
+                                  {.strides = {block.stride, block.stride}, .padding = block.padding});
 }
 
 Output depthwise_norm(Graph& graph, const std::string& name, Output x, const DepthwiseBlock& block,
                       const Normalisation& normalisation) {
-  const auto pixels = static_cast<double>(block.kernel * block.kernel);
-  const Output weights = variable(graph, name + "/weights", {block.kernel, block.kernel, x.shape()[-1], 1},
-                                  Initializer::he_normal(pixels));
-  const Output conv =
-      layers::depthwise_conv2d(graph, name + "/DepthwiseConv2d", x, weights, {.strides = {block.stride, block.stride}});
-  return normalise(graph, name, conv, normalisation);
+  return normalise(graph, name, depthwise(graph, name, x, block), normalisation);
 }
 
 Output global_mean(Graph& graph, const std::string& name, Output x) {
@@ -74,11 +86,17 @@ Output dense_relu(Graph& graph, const std::string& name, Output x, std::int64_t 
   return layers::relu(graph, name + "/Relu", affine(graph, name, x, outputs, Initializer::he_normal()));
 }
 
+Output dense_norm(Graph& graph, const std::string& name, Output x, std::int64_t outputs,
+                  const Normalisation& normalisation) {
+  return normalise(graph, name, product_of(graph, name, x, outputs, Initializer::he_normal()), normalisation);
+}
+
 Output max_pool(Graph& graph, const std::string& name, Output x) {
   return layers::max_pool(graph, name + "/MaxPool", x, {.window = {2, 2}, .strides = {2, 2}});
 }
 
 Output flatten(Graph& graph, const std::string& name, Output x) {
+  if (x.shape().rank() == 2) return x;
   return layers::reshape(graph, name, x, {.shape = {-1, x.shape().elements() / x.shape()[0]}});
 }
 

@@ -19,18 +19,20 @@ Output lenet_of(Graph& graph, Output images, const ModelOptions& options, const 
   x = max_pool(graph, "pool2", x);
   x = dense_relu(graph, "fc1", flatten(graph, "flatten", x), wide(1024));
   x = layers::dropout(graph, "dropout", x, {.rate = 0.5});
-  return dense(graph, "fc2", x, options.classes);
+  return dense(graph, "fc2", x, options.outputs);
 }
 
 }  // namespace
 
 Output lenet(Graph& graph, Output images, const ModelOptions& options) {
+  require_input("lenet", images.shape());
   return lenet_of(graph, images, options, [&](const std::string& name, Output x, const ConvBlock& block) {
     return conv_relu(graph, name, x, block);
   });
 }
 
 Output lenet_bn(Graph& graph, Output images, const ModelOptions& options) {
+  require_input("lenet_bn", images.shape());
   const Normalisation normalisation = {.activation = Activation::kRelu,
                                        .batch_norm = {.decay = options.batch_norm_decay}};
   return lenet_of(graph, images, options, [&](const std::string& name, Output x, const ConvBlock& block) {
@@ -39,6 +41,7 @@ Output lenet_bn(Graph& graph, Output images, const ModelOptions& options) {
 }
 
 Output lenet5(Graph& graph, Output images, const ModelOptions& options) {
+  require_input("lenet5", images.shape());
   const auto wide = [&](std::int64_t channels) { return scaled(channels, options.width); };
   Output x = conv_relu(graph, "conv1", images, {.channels = wide(6), .kernel = 5});
   x = max_pool(graph, "pool1", x);
@@ -46,7 +49,7 @@ Output lenet5(Graph& graph, Output images, const ModelOptions& options) {
   x = max_pool(graph, "pool2", x);
   x = dense_relu(graph, "fc1", flatten(graph, "flatten", x), wide(120));
   x = dense_relu(graph, "fc2", x, wide(84));
-  return dense(graph, "fc3", x, options.classes);
+  return dense(graph, "fc3", x, options.outputs);
 }
 
 }  // namespace miniqat::models

@@ -50,6 +50,7 @@ Output inverted_residual(Graph& graph, const std::string& name, Output input, co
 }  // namespace
 
 Output mobilenet_v2(Graph& graph, Output images, const ModelOptions& options) {
+  require_input("mobilenet_v2", images.shape());
   const layers::BatchNormAttributes batch_norm = {.epsilon = 0.001, .decay = options.batch_norm_decay};
   const Normalisation relu6 = {.activation = Activation::kRelu6, .batch_norm = batch_norm};
   Output x = conv_norm(graph, "conv0", images,
@@ -63,7 +64,7 @@ Output mobilenet_v2(Graph& graph, Output images, const ModelOptions& options) {
                              .stride = k == 0 ? row.stride : 1},
                             batch_norm);
   x = conv_norm(graph, "conv1", x, {.channels = in_eights(1280, std::max(1.0, options.width)), .kernel = 1}, relu6);
-  return dense(graph, "fc", global_mean(graph, "pool", x), options.classes);
+  return dense(graph, "fc", global_mean(graph, "pool", x), options.outputs);
 }
 
 }  // namespace miniqat::models

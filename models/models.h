@@ -11,7 +11,8 @@
 namespace miniqat::models {
 
 struct ModelOptions {
-  std::int64_t classes = 10;
+  /// How many numbers the network gives for an example: classes, or targets.
+  std::int64_t outputs = 10;
   /// Multiplies the channels of every layer but the last; at least one channel stays. (mobilenet_v2 rounds in its own
   /// way: see there.)
   double width = 1.0;
@@ -19,16 +20,36 @@ struct ModelOptions {
   double batch_norm_decay = 0.99;
 };
 
-/// A model by name: builds its layers onto `images` [n, h, w, c] and returns the logits [n, classes].
+/// A model by name: builds its layers onto `images` [n, ...] and returns [n, outputs]. Throws Error for a rank that it
+/// does not take, and names the models that do.
 using Builder = Output (*)(Graph& graph, Output images, const ModelOptions& options);
+
+/// The examples that a model takes.
+enum class Examples {
+  /// [h, w, c].
+  kPictures,
+  /// [steps, channels], and pictures.
+  kSteps,
+  /// Examples of any rank: it flattens them.
+  kAny,
+};
 
 struct Model {
   std::string_view name;
   std::string_view summary;
-  /// The published input, [h, w, c], and number of classes.
+  /// The published input without its batch, [h, w, c] of pictures, and the published number of outputs.
   Shape image;
-  std::int64_t classes;
+  std::int64_t outputs;
   Builder build;
+  Examples examples = Examples::kPictures;
+  /// Whether the reference network's layers before a batch norm have biases, which a batch norm makes useless: it takes
+  /// the mean away. Ours have none.
+  bool has_useless_biases = false;
+  /// It gives as many numbers as an example has, whatever ModelOptions::outputs says.
+  bool reconstructs = false;
+
+  /// The published input of a batch.
+  Shape input(std::int64_t batch) const;
 };
 
 /// All models, in the order in which `miniqat models` lists them.
@@ -40,6 +61,10 @@ std::vector<std::string> model_names();
 /// Throws Error that lists the known names.
 const Model& find_model(std::string_view name);
 
+/// For builders: throws Error when the model does not take `images` [n, ...] of that rank. The line names the shape of
+/// an example and the models that take it.
+void require_input(std::string_view model, const Shape& images);
+
 struct ModelSize {
   std::int64_t parameters = 0;
   std::int64_t multiply_adds = 0;
@@ -47,5 +72,19 @@ struct ModelSize {
 
 /// Trainable parameters and multiply-adds of one image (the graph's total over its batch), of what reaches an output.
 ModelSize size_of(const Graph& graph, std::int64_t batch);
+
+/// The parameters of a network that a model built, counted in three ways.
+struct ParameterCounts {
+  /// What an optimizer updates.
+  std::int64_t trained = 0;
+  /// The weights of the layers and a bias for each of their output channels: what integers have, and what is left once
+  /// batch norms are folded.
+  std::int64_t folded = 0;
+  /// What Keras says of the reference network, and benchmarks publish: also moving statistics, and biases that a batch
+  /// norm makes useless.
+  std::int64_t keras = 0;
+};
+
+ParameterCounts count_parameters(const Model& model, const Graph& graph);
 
 }  // namespace miniqat::models

@@ -39,6 +39,7 @@ Output residual(Graph& graph, const std::string& name, Output input, const Resid
 }  // namespace
 
 Output resnet20(Graph& graph, Output images, const ModelOptions& options) {
+  require_input("resnet20", images.shape());
   const auto wide = [&](std::int64_t channels) { return scaled(channels, options.width); };
   const layers::BatchNormAttributes batch_norm = {.epsilon = 1e-5, .decay = options.batch_norm_decay};
   Output x = conv_norm(graph, "conv0", images, {.channels = wide(kStages[0])},
@@ -47,7 +48,7 @@ Output resnet20(Graph& graph, Output images, const ModelOptions& options) {
     for (int k = 0; k < kBlocksAStage; ++k)
       x = residual(graph, concat("stage", stage + 1, "/block", k + 1), x,
                    {.channels = wide(kStages[stage]), .stride = stage > 0 && k == 0 ? 2 : 1}, batch_norm);
-  return dense(graph, "fc", global_mean(graph, "pool", x), options.classes);
+  return dense(graph, "fc", global_mean(graph, "pool", x), options.outputs);
 }
 
 }  // namespace miniqat::models

@@ -177,7 +177,7 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
       layers::placeholder(classifier.graph, dataset.has_pictures() ? "images" : "inputs", Shape(extents));
   classifier.logits =
       models::find_model(options.model)
-          .build(classifier.graph, classifier.images, {.classes = task.outputs_for(dataset), .width = options.width});
+          .build(classifier.graph, classifier.images, {.outputs = task.outputs_for(dataset), .width = options.width});
   classifier.graph.set_outputs({classifier.logits});
   return classifier;
 }

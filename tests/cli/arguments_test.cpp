@@ -51,7 +51,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
        "--dataset --data-dir --split"},
       {"inspect", "GRAPH --dot --diff"},
       {"bench", "--threads --quick --kernels-only --steps-only --models --elements --batch-size --out"},
-      {"models", "--model --out --width --batch-size --image-size --classes"}};
+      {"models", "--model --out --width --batch-size --image-size --classes --count"}};
   const Outcome all = expect_success(program("--help"));
   expect_text(all.out, {"MINIQAT_DATA_DIR", "MINIQAT_MAX_ISA", "MINIQAT_GUARD", "OMP_NUM_THREADS"});
   for (const auto& [command, names] : flags) {

@@ -82,7 +82,8 @@ cat hits
   }
 };
 
-const Words kModels = {"lenet", "lenet5", "lenet_bn", "mobilenet_v1", "mobilenet_v2", "resnet20"};
+const Words kModels = {"autoencoder",  "ds_cnn",       "lenet",    "lenet5",  "lenet_bn",          "mlp",
+                       "mobilenet_v1", "mobilenet_v2", "resnet20", "resnet8", "visual_wake_words", "wake_word"};
 const Words kDatasets = {"cifar10", "fashion-mnist", "mnist", "synthetic"};
 
 /// Words among others: files that may stand there as well.

@@ -136,8 +136,32 @@ TEST_F(RewriteTest, GraphvizReadsThePicture) {
 
 TEST_F(RewriteTest, ModelsAreListed) {
   const Outcome outcome = expect_success(program("models"));
-  expect_text(outcome.out, {"lenet ", "lenet5", "61706", "3274634", "[28,28,1]", "mobilenet_v1 [224,224,3]", "4231976",
-                            "568740352", "mobilenet_v2", "3504872", "300774272", "resnet20", "269722", "40551040"});
+  expect_text(outcome.out, {"lenet ", "lenet5", "61706", "3274634", "[28,28,1]", "mobilenet_v1      [224,224,3]",
+                            "4231976", "568740352", "mobilenet_v2", "3504872", "300774272", "resnet20", "269722",
+                            "40551040", "\nautoencoder       [640]             640       266896         264192  ",
+                            "\nwake_word         [30,40]             3        46875         826368  "});
+}
+
+/// The last two columns are the published figures.
+TEST_F(RewriteTest, ParametersAreCountedInThreeWays) {
+  const std::string out = expect_success(program("models --count")).out;
+  expect_text(out, {"\nresnet8                  77946        77706        78666       12501632\n",
+                    "\nds_cnn                   23180        22604        24908        2656768\n",
+                    "\nvisual_wake_words       213586       210850       221794        7489664\n",
+                    "\nautoencoder             266896       265864       269992         264192\n",
+                    "\nwake_word                46875        46883        47707         826368\n",
+                    "\nlenet5                   61706        61706        61706         416520\n", "\nKeras: "});
+  const std::string one = expect_success(program("models --count --model resnet8 --classes 2 --image-size 16")).out;
+  EXPECT_EQ(one.find("lenet5"), one.npos) << one;
+  expect_text(one, {"\nresnet8                  77426        77186        78146        3125376\n"});
+}
+
+TEST_F(RewriteTest, ModelsOfOtherInputsAreWritten) {
+  const auto written = [&](const std::string& model) { return graph_from_json(program(model).out, "stdout"); };
+  const Graph wake_word = written("models --model wake_word --batch-size 2 --classes 5");
+  EXPECT_EQ(wake_word.at("images").output_specs()[0].shape, (Shape{2, 30, 40}));
+  EXPECT_EQ(wake_word.outputs().front().shape(), (Shape{2, 5}));
+  EXPECT_EQ(written("models --model autoencoder --batch-size 3").outputs().front().shape(), (Shape{3, 640}));
 }
 
 TEST_F(RewriteTest, ModelsAreWrittenForOtherPictures) {

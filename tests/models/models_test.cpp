@@ -12,8 +12,9 @@ namespace {
 Graph build(std::string_view name, std::int64_t batch, const ModelOptions& options = {}, std::int64_t side = 0) {
   const Model& model = find_model(name);
   Graph graph;
-  const Shape image = side == 0 ? model.image : Shape{side, side, model.image[2]};
-  const Output images = placeholder(graph, "images", {batch, image[0], image[1], image[2]});
+  const Shape input =
+      side == 0 ? model.input(batch) : Shape{batch, side, side, model.image.rank() == 3 ? model.image.channels() : 3};
+  const Output images = placeholder(graph, "images", input);
   graph.set_outputs({model.build(graph, images, options)});
   graph.verify();
   return graph;
@@ -57,7 +58,7 @@ struct Tally {
 
 /// The published model is of that size, which is `parameters` and `multiply_adds` exactly.
 void expect_size(std::string_view name, const Tally& tally, std::int64_t parameters, std::int64_t multiply_adds) {
-  const ModelSize size = size_of(build(name, 1, {.classes = find_model(name).classes}), 1);
+  const ModelSize size = size_of(build(name, 1, {.outputs = find_model(name).outputs}), 1);
   EXPECT_EQ(size.parameters, tally.parameters) << name;
   EXPECT_EQ(size.multiply_adds, tally.multiply_adds) << name;
   EXPECT_EQ(size.parameters, parameters) << name;
@@ -153,7 +154,7 @@ TEST(Models, WidthsHaveThePublishedMultiplyAdds) {
                                                                       {"mobilenet_v2", 0.5, 224, 97},
                                                                       {"mobilenet_v2", 0.35, 224, 59},
                                                                       {"mobilenet_v2", 1, 96, 56}}) {
-    const ModelSize size = size_of(build(model, 1, {.classes = 1000, .width = width}, side), 1);
+    const ModelSize size = size_of(build(model, 1, {.outputs = 1000, .width = width}, side), 1);
     EXPECT_NEAR(static_cast<double>(size.multiply_adds) * 1e-6, millions, 1) << model << ", width " << width;
   }
 }
@@ -164,31 +165,74 @@ TEST(Models, MultiplyAddsAreForOnePicture) {
         << model.name;
 }
 
-TEST(Models, EveryModelTakesClassesAndWidth) {
+TEST(Models, EveryModelTakesOutputsAndWidth) {
   for (const Model& model : model_table()) {
-    const Graph narrow = build(model.name, 2, {.classes = 7, .width = 0.5});
-    EXPECT_EQ(narrow.outputs().front().shape(), (Shape{2, 7})) << model.name;
+    const Graph narrow = build(model.name, 2, {.outputs = 7, .width = 0.5});
+    EXPECT_EQ(narrow.outputs().front().shape(), (Shape{2, model.reconstructs ? 640 : 7})) << model.name;
     EXPECT_LT(size_of(narrow, 2).parameters, size_of(build(model.name, 2), 2).parameters) << model.name;
-    const Graph thinnest = build(model.name, 1, {.classes = 2, .width = 1e-9});
-    const Node* first = thinnest.find("conv0/weights");
-    if (first == nullptr) first = &thinnest.at("conv1/weights");
+    const Graph thinnest = build(model.name, 1, {.outputs = 2, .width = 1e-9});
+    const Node* first = nullptr;
+    for (const char* layer : {"conv0", "conv1", "fc1", "encode1", "block1/pointwise"})
+      if (first == nullptr) first = thinnest.find(layer + std::string("/weights"));
+    ASSERT_NE(first, nullptr) << model.name;
     EXPECT_EQ(first->output_specs()[0].shape.channels(), model.name == "mobilenet_v2" ? 8 : 1) << model.name;
   }
 }
 
-TEST(Models, InputsAreBuiltOrRefusedByANode) {
+TEST(Models, PicturesOfAnySizeAreBuiltOrRefusedInWords) {
   for (const Model& model : model_table())
-    for (const std::int64_t side : {1, 2, 3, 7, 8, 13, 32, 224}) {
-      const bool has_batch_norm = !model.name.starts_with("lenet");
+    for (const std::int64_t side : {1, 2, 3, 7, 8, 13, 29, 30, 32, 224}) {
+      const bool is_lenet = model.name.starts_with("lenet"), is_wake_word = model.name == "wake_word";
       try {
         const Graph graph = build(model.name, 2, {}, side);
-        EXPECT_EQ(graph.outputs().front().shape(), (Shape{2, 10})) << model.name << " at " << side;
+        const std::int64_t outputs = model.reconstructs ? side * side * 3 : 10;
+        EXPECT_EQ(graph.outputs().front().shape(), (Shape{2, outputs})) << model.name << " at " << side;
       } catch (const Error& error) {
-        EXPECT_FALSE(has_batch_norm) << model.name << " at " << side << ": " << error.what();
-        EXPECT_LT(side, 13) << model.name << ": " << error.what();
-        EXPECT_TRUE(std::string(error.what()).starts_with("[")) << error.what();
+        EXPECT_TRUE(is_lenet || is_wake_word) << model.name << " at " << side << ": " << error.what();
+        EXPECT_LT(side, is_lenet ? 13 : 30) << model.name << ": " << error.what();
+        const char* const begin = is_lenet ? "[" : "wake_word takes at least 30 steps, got ";
+        EXPECT_TRUE(std::string(error.what()).starts_with(begin)) << error.what();
       }
     }
+}
+
+std::string refusal(std::string_view model, const Shape& input) {
+  Graph graph;
+  try {
+    find_model(model).build(graph, placeholder(graph, "images", input), {});
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Models, OtherRanksAreRefusedWithTheModelsThatTakeThem) {
+  int pictures = 0, steps = 0;
+  for (const Model& model : model_table()) {
+    const std::string name(model.name);
+    switch (model.examples) {
+      case Examples::kPictures:
+        ++pictures;
+        EXPECT_EQ(refusal(name, {2, 640}), name + " takes pictures [h, w, c]; autoencoder, mlp take [640]");
+        EXPECT_EQ(refusal(name, {2, 50, 40}),
+                  name + " takes pictures [h, w, c]; autoencoder, ds_cnn, mlp, wake_word take [50,40]");
+        break;
+      case Examples::kSteps:
+        ++steps;
+        EXPECT_EQ(refusal(name, {2, 640}),
+                  name + " takes [steps, channels] or pictures [h, w, c]; autoencoder, mlp take [640]");
+        EXPECT_EQ(refusal(name, {2, 50, 40}), "");
+        break;
+      case Examples::kAny:
+        for (const Shape& input : {Shape{2, 640}, Shape{2, 50, 40}, Shape{2, 3, 4, 5, 6}})
+          EXPECT_EQ(refusal(name, input), "");
+        EXPECT_EQ(refusal(name, {640}), name + " takes examples [...], not []");
+        break;
+    }
+    EXPECT_EQ(refusal(name, {2, 50, 40, 3}), "");
+  }
+  EXPECT_EQ(pictures, 8);
+  EXPECT_EQ(steps, 2);
 }
 
 TEST(Models, UnknownNameListsTheKnownOnes) {

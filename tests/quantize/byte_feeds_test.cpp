@@ -79,7 +79,7 @@ struct Net {
     images = placeholder(graph, "images", {c.batch, 28, 28, 1});
     labels = placeholder(graph, "labels", {c.batch}, DType::kInt32);
     logits = c.model == "odd" ? odd_network(graph, images)
-                              : models::find_model(c.model).build(graph, images, {.classes = 10, .width = 0.25});
+                              : models::find_model(c.model).build(graph, images, {.outputs = 10, .width = 0.25});
     loss = layers::softmax_cross_entropy(graph, logits, labels);
     if (c.rewrite) create_training_graph(graph, *c.rewrite);
   }

@@ -34,7 +34,7 @@ TEST_P(MobilenetStep, RewritesStrictlyAndTrains) {
   Graph graph;
   const Output images = layers::placeholder(graph, "images", {1, side, side, 3});
   const Output labels = layers::placeholder(graph, "labels", {1}, DType::kInt32);
-  const Output logits = models::find_model(name).build(graph, images, {.classes = 1000});
+  const Output logits = models::find_model(name).build(graph, images, {.outputs = 1000});
   graph.set_outputs({logits});
   const Output loss = layers::softmax_cross_entropy(graph, logits, labels);
   Graph evaluation = graph.clone();

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 Graph net(const std::string& model = "lenet5") {
   Graph graph;
   const Output images = layers::placeholder(graph, "images", {2, 28, 28, 1});
-  graph.set_outputs({models::find_model(model).build(graph, images, {.classes = 10, .width = 0.25})});
+  graph.set_outputs({models::find_model(model).build(graph, images, {.outputs = 10, .width = 0.25})});
   return graph;
 }
 

@@ -180,7 +180,7 @@ FloatNetwork with_random_variables(Graph graph, std::uint64_t seed) {
 FloatNetwork float_model(const std::string& name) {
   const models::Model& model = models::find_model(name);
   Graph graph;
-  const Output images = placeholder(graph, "images", {2, model.image[0], model.image[1], model.image[2]});
+  const Output images = placeholder(graph, "images", model.input(2));
   graph.set_outputs({model.build(graph, images, {.width = 0.25})});
   FloatNetwork network = with_random_variables(std::move(graph), 5);
   network.name = name;

@@ -51,7 +51,7 @@ void expect_same(std::vector<FloatNetwork> networks, std::optional<std::int64_t>
 TEST(OnnxFloatRuntime, ComputesWhatTheNetworkComputes) {
   MINIQAT_NEED_RUNTIMES();
   std::vector<FloatNetwork> networks = testing::single_ops();
-  for (const char* name : {"lenet5", "lenet_bn", "resnet20", "mobilenet_v2"})
+  for (const char* name : {"lenet5", "lenet_bn", "resnet20", "resnet8", "ds_cnn", "autoencoder", "mobilenet_v2"})
     networks.push_back(testing::float_model(name));
   expect_same(std::move(networks));
 }

@@ -107,7 +107,7 @@ class TrainedNetworks : public ::testing::Test {
     Graph graph;
     const Output images = layers::placeholder(graph, "images", {batch, kSide, kSide, 3});
     graph.set_outputs({models::find_model(name).build(graph, images,
-                                                      {.classes = kClasses, .width = 0.25, .batch_norm_decay = 0.95})});
+                                                      {.outputs = kClasses, .width = 0.25, .batch_norm_decay = 0.95})});
     write_graph(place_.path() / (name + ".json"), graph);
   }
 

@@ -180,7 +180,7 @@ TEST_P(Allocation, OnceAPhaseHasBegunAStepAllocatesNothing) {
   Graph graph;
   const Output images = placeholder(graph, "images", {4, task.side, task.side, task.channels});
   const Output labels = placeholder(graph, "labels", {4}, DType::kInt32);
-  const Output logits = models::find_model(task.model).build(graph, images, {.classes = 10, .width = 0.25});
+  const Output logits = models::find_model(task.model).build(graph, images, {.outputs = 10, .width = 0.25});
   const Output loss = layers::softmax_cross_entropy(graph, logits, labels);
   if (task.quantizes)
     quantize::create_training_graph(graph,

@@ -103,7 +103,7 @@ TEST(ResidualSumsConvert, TrainedIntegersAreThoseOfTheSimulation) {
 TEST(ResidualSumsConvert, Resnet20HasARescaleForEachSumThatALayerReads) {
   Graph graph;
   const Output images = layers::placeholder(graph, "images", {2, 16, 16, 3});
-  graph.set_outputs({models::find_model("resnet20").build(graph, images, {.classes = 10, .width = 0.25})});
+  graph.set_outputs({models::find_model("resnet20").build(graph, images, {.outputs = 10, .width = 0.25})});
   for (const int bits : {4, 2}) {
     const testing::TrainedNet trained = testing::train_briefly(
         graph, {.weight_bits = bits, .activation_bits = bits, .sums_bits = 8, .per_channel = true});

@@ -201,7 +201,7 @@ TEST(ResidualSums, OfModels) {
     for (const BnFold fold : {BnFold::kTf, BnFold::kSingle}) {
       Graph graph;
       const Output images = layers::placeholder(graph, "images", {2, 32, 32, 3});
-      graph.set_outputs({models::find_model(model).build(graph, images, {.classes = 10, .width = 0.25})});
+      graph.set_outputs({models::find_model(model).build(graph, images, {.outputs = 10, .width = 0.25})});
       RewriteOptions options = kSums;
       options.bn_fold = fold;
       create_training_graph(graph, options);

@@ -210,7 +210,7 @@ TEST(LayerQuantizers, AreThoseThatTheRewriteChanges) {
   for (const std::string model : {"lenet5", "resnet20", "mobilenet_v1", "mobilenet_v2"}) {
     Graph graph;
     const Output images = layers::placeholder(graph, "images", {2, 32, 32, 3});
-    graph.set_outputs({models::find_model(model).build(graph, images, {.classes = 10, .width = 0.25})});
+    graph.set_outputs({models::find_model(model).build(graph, images, {.outputs = 10, .width = 0.25})});
     const std::vector<LayerQuantizers> layers = quantizers_of(graph);
     EXPECT_GE(layers.size(), 5u);
     for (const LayerQuantizers& layer : layers) {
