@@ -157,8 +157,17 @@ void require_outputs(const Classifier& classifier, const datasets::Dataset& data
 
 }  // namespace
 
+namespace {
+
+const Task& guessed_task(const std::string& model, const datasets::Dataset& dataset) {
+  if (is_model_name(model) && models::find_model(model).reconstructs) return reconstruction();
+  return task_for(dataset);
+}
+
+}  // namespace
+
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset) {
-  const Task& task = options.task == nullptr ? task_for(dataset) : *options.task;
+  const Task& task = options.task == nullptr ? guessed_task(options.model, dataset) : *options.task;
   if (is_graph_file(options.model)) {
     Classifier classifier = read_classifier(options, dataset.example_shape(), task);
     require_fit(classifier, dataset, options.model);

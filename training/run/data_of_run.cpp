@@ -84,7 +84,10 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
   if (!datasets::is_path(dataset)) return options;
   options.pictures = picture_grid(network.settings);
   options.skip_broken = network.settings.skip_broken;
-  if (dataset != network.settings.dataset)
+  options.numbers = number_options(network.settings);
+  options.numbers.standard = network.standard;
+  options.numbers.target_standard = network.target_standard;
+  if (dataset != network.settings.dataset && network.images.rank() == 4)
     datasets::set_shape(options.pictures, {network.images[1], network.images[2], network.images[3]});
   return options;
 }
@@ -105,7 +108,19 @@ TrainSettings moved_to(const TrainedOn& network, const std::string& dataset) {
 }
 
 Json data_to_json(const datasets::Splits& data, const std::string& dataset) {
-  Json json = {{"input_scale", data.train.scale}, {"input_zero_point", data.train.zero_point}};
+  Json json;
+  if (data.train.has_pictures())
+    json = {{"input_scale", data.train.scale}, {"input_zero_point", data.train.zero_point}};
+  else
+    json["inputs"] = "numbers";
+  const auto put = [&](const std::string& what, const std::shared_ptr<const datasets::Standard>& standard) {
+    if (!standard) return;
+    json[what + "_mean"] = standard->mean;
+    json[what + "_std"] = standard->deviation;
+  };
+  put("input", data.train.standard);
+  put("target", data.train.target_standard);
+  if (!data.train.target_names.empty()) json["target_names"] = data.train.target_names;
   if (datasets::is_path(dataset)) json["pictures"] = picture_counts(data);
   if (const std::size_t skipped = data.remarks().skipped.size(); skipped > 0) json["skipped_files"] = skipped;
   if (!data.train.class_names.empty()) json["class_names"] = data.train.class_names;
@@ -118,6 +133,19 @@ Json recorded_of_data(const RunDirectory& run, const char* key) {
     if (const auto found = json.find(key); found != json.end()) return *found;
   }
   return nullptr;
+}
+
+std::shared_ptr<const datasets::Standard> recorded_standard(const RunDirectory& run, bool of_targets) {
+  const std::string what = of_targets ? "target" : "input";
+  const Json mean = recorded_of_data(run, (what + "_mean").c_str());
+  const Json deviation = recorded_of_data(run, (what + "_std").c_str());
+  if (!mean.is_array() || !deviation.is_array() || mean.size() != deviation.size() || mean.empty()) return {};
+  const auto are_numbers = [](const Json& list) {
+    return std::ranges::all_of(list, [](const Json& one) { return one.is_number(); });
+  };
+  if (!are_numbers(mean) || !are_numbers(deviation)) return {};
+  return std::make_shared<const datasets::Standard>(
+      datasets::Standard{mean.get<std::vector<float>>(), deviation.get<std::vector<float>>()});
 }
 
 std::vector<std::string> recorded_class_names(const RunDirectory& run) {
@@ -189,7 +217,8 @@ ClassifierOptions classifier_options(const TrainSettings& settings) {
 }
 
 datasets::Splits load_wanted_data(const TrainSettings& settings) {
-  datasets::LoadOptions options{.pictures = picture_options(settings), .skip_broken = settings.skip_broken};
+  datasets::LoadOptions options{
+      .pictures = picture_options(settings), .numbers = number_options(settings), .skip_broken = settings.skip_broken};
   // The models that have a name are made to the pictures' measure.
   if (is_graph_file(settings.model))
     options.accept = [&](const Shape& example) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -24,7 +25,13 @@ struct TrainedOn {
   int classes = 0;
   /// Empty where nobody knows them.
   std::vector<std::string> class_names = {};
+  /// Null where nothing was standardised.
+  std::shared_ptr<const datasets::Standard> standard = {};
+  std::shared_ptr<const datasets::Standard> target_standard = {};
 };
+
+/// What a run records its numbers, or its targets, to be standardised with; null without.
+std::shared_ptr<const datasets::Standard> recorded_standard(const RunDirectory& run, bool of_targets);
 
 /// How a data set is read for such a network. A user's own files other than those it was trained on take on the size,
 /// the colour, mean and deviation of those, and classes have the numbers that they had there.
@@ -35,8 +42,9 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
 TrainSettings moved_to(const TrainedOn& network, const std::string& dataset);
 
 /// What a run records of its data, in dataset.json and in its summary: the grid of the pictures' bytes ("input_scale",
-/// "input_zero_point"), the picture_counts() of a user's own files ("pictures"), the number of broken ones that were
-/// left out, if any ("skipped_files"), the names of classes ("class_names").
+/// "input_zero_point") or of numbers ("inputs": "numbers") what these and the targets were standardised with
+/// ("input_mean", "input_std", "target_mean", "target_std"), the picture_counts() of a user's own files ("pictures"),
+/// the number of broken ones that were left out, if any ("skipped_files"), the names of classes ("class_names").
 nlohmann::ordered_json data_to_json(const datasets::Splits& data, const std::string& dataset);
 
 /// The names of classes that a run records; empty without a record or names.

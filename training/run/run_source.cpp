@@ -66,8 +66,10 @@ std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
 TrainedOn trained_on(const RunSource& run, const Classifier& network) {
   return {.settings = run.settings,
           .images = network.images.shape(),
-          .classes = static_cast<int>(network.outputs()),
-          .class_names = recorded_class_names(run.directory)};
+          .classes = network.task == &classification() ? static_cast<int>(network.outputs()) : 0,
+          .class_names = recorded_class_names(run.directory),
+          .standard = recorded_standard(run.directory, false),
+          .target_standard = recorded_standard(run.directory, true)};
 }
 
 Classifier fitting_classifier(const std::string& source, const Task& task, const datasets::Dataset& pictures) {
@@ -194,7 +196,7 @@ std::optional<integer::Grid> recorded_input(const RunSource& run) {
   if (scale.is_number() && std::isfinite(scale.get<float>()) &&
       integer_from_json(recorded_of_data(run.directory, "input_zero_point"), zero))
     return integer::Grid{.scale = scale.get<float>(), .zero_point = zero, .bits = 8};
-  if (!recorded_of_data(run.directory, "input_mean").is_null()) return {};
+  if (recorded_of_data(run.directory, "inputs") == "numbers") return {};
   return grid_of(load_data(run, {}, {}).test);
 }
 
@@ -257,11 +259,14 @@ void take_over(Session& session, const FloatRun& source) {
 
 FloatRunData load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir) {
   if (run.is_run() && dataset == run.settings.dataset) require_still_there(run.path, dataset);
-  datasets::LoadOptions options = load_options({.settings = run.settings,
-                                                .images = run.evaluation.images.shape(),
-                                                .classes = static_cast<int>(run.evaluation.outputs()),
-                                                .class_names = run.class_names},
-                                               dataset);
+  const Classifier& network = run.evaluation;
+  TrainedOn trained{.settings = run.settings, .images = network.images.shape(), .class_names = run.class_names};
+  if (network.task == &classification()) trained.classes = static_cast<int>(network.outputs());
+  if (run.is_run()) {
+    trained.standard = recorded_standard(RunDirectory::open(run.path), false);
+    trained.target_standard = recorded_standard(RunDirectory::open(run.path), true);
+  }
+  datasets::LoadOptions options = load_options(trained, dataset);
   options.accept = [&](const Shape& example) {
     require_pictures_fit(run.evaluation.images, example, dataset, run.graph_name);
   };

@@ -151,6 +151,44 @@ datasets::PictureOptions picture_options(const TrainSettings& settings) {
   return options;
 }
 
+namespace {
+
+/// The words between commas; none in an empty text.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t first = 0; !text.empty() && first <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', first), text.size());
+    words.push_back(text.substr(first, comma - first));
+    first = comma + 1;
+  }
+  return words;
+}
+
+}  // namespace
+
+datasets::NumberOptions number_options(const TrainSettings& settings) {
+  const TrainSettings untouched;
+  const auto refuse = [&](const auto TrainSettings::*setting, const char* flag) {
+    if (settings.*setting != untouched.*setting && !datasets::is_path(settings.dataset) && !settings.data)
+      refuse_ignored(flag, concat("--dataset ", settings.dataset, ": it is for your own files"));
+  };
+  refuse(&TrainSettings::inputs, "--inputs");
+  refuse(&TrainSettings::target, "--target");
+  refuse(&TrainSettings::answers, "--answers");
+  refuse(&TrainSettings::no_standardise, "--no-standardise");
+  refuse(&TrainSettings::pad_to, "--pad-to");
+  refuse(&TrainSettings::group_by, "--group-by");
+  if (settings.group_by.empty() && !settings.test_groups.empty())
+    throw UsageError("--test-groups goes with --group-by, which says what a group is");
+  return {.inputs = settings.inputs,
+          .target = words_of(settings.target),
+          .answers = settings.answers,
+          .standardise = !settings.no_standardise,
+          .pad_to = settings.pad_to,
+          .group_by = settings.group_by,
+          .test_groups = words_of(settings.test_groups)};
+}
+
 bool has_class_weights_file(const TrainSettings& settings) {
   return !settings.class_weights.empty() && settings.class_weights != "balanced";
 }
@@ -227,6 +265,7 @@ void check(const TrainSettings& settings) {
   check_dataset(settings.dataset, "");
   if (settings.task != kTaskOfData) as_usage([&] { find_task(settings.task); });
   picture_options(settings);
+  number_options(settings);
   augmentation(settings);
   check_limits(settings_of_data(), settings);
   check_limits(settings_of_steps(), settings);

@@ -15,6 +15,7 @@
 #include "datasets/augment.h"
 #include "datasets/dataset.h"
 #include "datasets/hold_out.h"
+#include "datasets/number_options.h"
 #include "datasets/picture_options.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/settings.h"
@@ -69,6 +70,13 @@ struct TrainSettings {
   double mean = 0;
   double deviation = 1;
   bool skip_broken = false;
+  datasets::Inputs inputs = datasets::Inputs::kAuto;
+  std::string target;
+  datasets::Answers answers = datasets::Answers::kAuto;
+  bool no_standardise = false;
+  std::int64_t pad_to = 0;
+  std::string group_by;
+  std::string test_groups;
   std::string augment = "auto";
   std::int64_t validation = 0;
   datasets::HoldOut validation_method = datasets::HoldOut::kByClass;
@@ -158,6 +166,27 @@ inline const auto& settings_of_data() {
       Setting(
           "skip_broken", &S::skip_broken,
           "own files: leave out pictures that cannot be read, instead of ending with an error that names them; skipped_files.json in the run directory lists them"),
+      Setting("inputs", &S::inputs,
+              "own arrays and tables: pictures, numbers (of any shape, rounded to nothing), or auto: what they can be"),
+      Setting(
+          "target", &S::target,
+          "own tables: the columns to predict, by names or by numbers from 0, with commas between them; default: label, class or target"),
+      Setting(
+          "answers", &S::answers,
+          "own tables and arrays: classes, targets (numbers to predict), or auto: whole numbers and texts are classes"),
+      Setting(
+          "no_standardise", &S::no_standardise,
+          "own numbers: leave them as they are, instead of (x - mean) / deviation of each channel of the training part"),
+      Setting(
+          "pad_to", &S::pad_to,
+          "own series: fill shorter ones up to this number of steps with the means of their channels; 0: all must have equally many",
+          not_negative()),
+      Setting(
+          "group_by", &S::group_by,
+          "own files and tables: keep the examples of a group in one part; a column, or a regular expression whose first capture in the path of a file is its group"),
+      Setting(
+          "test_groups", &S::test_groups,
+          "with --group-by: the groups that are the test part, with commas between them; default: the last of every six"),
       Setting("augment", &S::augment, help_of_augment()),
       Setting(
           "validation", &S::validation,
@@ -283,6 +312,10 @@ std::pair<std::int64_t, std::int64_t> image_size_from(const std::string& text);
 
 /// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
 std::string resolved_augment(const TrainSettings& settings);
+
+/// How the numbers of a user's own files become examples. Throws UsageError for a setting other than the default beside
+/// a data set that has a name.
+datasets::NumberOptions number_options(const TrainSettings& settings);
 
 /// How the pictures of a user's own files become examples. Throws UsageError for a value out of range, and for a
 /// setting other than the default beside a data set that has a name.
