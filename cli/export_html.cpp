@@ -27,11 +27,15 @@ std::string label_of(const RunSource& run) {
   return concat(name_of(run), " ", quantization.substr(0, quantization.find(' ')));
 }
 
+[[noreturn]] void refuse_numbers(const std::string& run) {
+  fail(run, ": a page classifies pictures, and this run's data are numbers");
+}
+
 exporters::HtmlModel compared_model(const std::string& path) {
   const RunSource run = open_run(path, "");
   print_note(run.note);
   const std::optional<integer::Grid> recorded = recorded_input(run);
-  if (!recorded) fail(path, ": the page shows pictures, and this run's data are numbers");
+  if (!recorded) refuse_numbers(path);
   const integer::Grid bytes = *recorded;
   return {.model = convert_run(run.directory, run.checkpoint, bytes),
           .label = label_of(run),
@@ -74,6 +78,7 @@ void add_pictures(const ExportedRun& exported, exporters::HtmlPage& page) {
 }  // namespace
 
 OutFiles html_file(const ExportedRun& exported) {
+  if (!recorded_input(exported.run)) refuse_numbers(exported.arguments.run);
   exporters::HtmlPage page;
   page.title = concat(name_of(exported.run), " in integers");
   page.models.push_back({.model = exported.model,

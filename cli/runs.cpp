@@ -43,7 +43,10 @@ std::string duration_text(const ListedRun& run) {
 std::string dashed(const std::string& text) { return text.empty() ? "-" : printable(text); }
 
 void print_runs(const std::vector<ListedRun>& runs) {
-  std::vector<TableLine> lines = {{"run", "model", "data set", "bits", "accuracy", "time", "command"}};
+  const bool are_shares =
+      std::ranges::all_of(runs, [](const ListedRun& run) { return !run.test || run.test->kind->is_share; });
+  const char* result = are_shares ? "accuracy" : "result";
+  std::vector<TableLine> lines = {{"run", "model", "data set", "bits", result, "time", "command"}};
   for (const ListedRun& run : runs)
     lines.push_back({printable(run.name), dashed(run.model), dashed(run.dataset), dashed(run.quantization),
                      result_text(run), duration_text(run),

@@ -76,9 +76,14 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
   const models::ModelSize size = models::size_of(task.evaluation.graph, task.settings.slice_size());
   const std::string quantizers =
       task.quantization.is_float() ? "" : concat(", ", counted(task.quantization.quantizers, "quantizer"));
-  std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n", printable(task.settings.model).c_str(),
+  const datasets::Dataset& data = task.data.train;
+  std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds %s %s%s\n", printable(task.settings.model).c_str(),
               task.settings.dataset.c_str(), task.quantization.label().c_str(), static_cast<long>(size.parameters),
-              static_cast<long>(size.multiply_adds), quantizers.c_str());
+              static_cast<long>(size.multiply_adds), data.has_pictures() ? "a" : "an", data.noun(), quantizers.c_str());
+  // Classes are what everybody expects.
+  if (const training::Task& learned = *task.training.task; &learned != &training::classification())
+    std::printf("task %s: from %s to %s, measured by %s\n", learned.name, data.example_shape().str().c_str(),
+                counted(task.training.outputs(), "number").c_str(), learned.measures.front().name);
   const bool crowded = task.settings.threads > available_cores();
   const std::string validation =
       task.data.validation ? concat(", ", task.data.validation->size(), " validation") : std::string();
@@ -88,9 +93,9 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
   const std::string shards = task.settings.has_shards() ? concat(" in ", task.settings.shards, " shards of ",
                                                                  counted(task.settings.threads_per_shard, "thread"))
                                                         : std::string();
-  std::printf("%ld training%s%s and %ld test pictures, %s of %ld%s, %s%s, run directory %s\n",
+  std::printf("%ld training%s%s and %ld test %ss, %s of %ld%s, %s%s, run directory %s\n",
               static_cast<long>(task.data.train.size()), augmented.c_str(), validation.c_str(),
-              static_cast<long>(task.data.test.size()), counted(task.total_steps, "step").c_str(),
+              static_cast<long>(task.data.test.size()), data.noun(), counted(task.total_steps, "step").c_str(),
               static_cast<long>(task.settings.batch_size), shards.c_str(),
               counted(task.settings.threads, "thread").c_str(),
               crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",

@@ -131,8 +131,8 @@ class Calibration : CalibrationTask {
     evaluation_ = evaluation_of(training_);
     observer_.say(concat(quantize::quantization_of(training_.graph).label(), ": ",
                          counted(report.inserted.size(), "quantizer"), ", ", counted(batches_, "batch"), " of ",
-                         batch_size_, " training pictures", batches_ < calibrate_.batches ? " (all there are)" : "",
-                         ", method ", method_text()));
+                         batch_size_, " training ", data.train.noun(), "s",
+                         batches_ < calibrate_.batches ? " (all there are)" : "", ", method ", method_text()));
     observer_.on_rewrite(report);
   }
 

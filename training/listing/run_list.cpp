@@ -57,9 +57,10 @@ void read_summary(const Json& summary, ListedRun& listed) {
   listed.bits = summary.value("bits", Json(nullptr));
   const Task& task = find_task(summary.value("task", classification().name));
   const auto main_of = [&](const char* part) -> std::optional<Measure> {
-    const MeasureKind& kind = task.measures.front();
-    const std::optional<double> value = number_at(summary, concat(part, "_", kind.key).c_str());
-    return value ? std::optional(Measure{.kind = &kind, .value = *value}) : std::nullopt;
+    for (const MeasureKind& kind : task.measures)
+      if (const std::optional<double> value = number_at(summary, concat(part, "_", kind.key).c_str()))
+        return Measure{.kind = &kind, .value = *value};
+    return {};
   };
   listed.test = main_of("test");
   listed.validation = main_of("validation");

@@ -181,7 +181,7 @@ class SensitivityMeasurement {
     result_.batch_size = source_.evaluation.images.shape()[0];
     const std::int64_t all = data_.train.size() / result_.batch_size;
     if (all < 2)
-      fail(result_.dataset, " has ", counted(data_.train.size(), "training picture"),
+      fail(result_.dataset, " has ", counted(data_.train.size(), concat("training ", data_.train.noun())),
            "; calibration and evaluation need a batch of ", result_.batch_size, " each");
     result_.batches = std::min(request_.settings.batches, all / 2);
     result_.pictures = std::min(request_.settings.pictures, (all - result_.batches) * result_.batch_size);
@@ -191,9 +191,9 @@ class SensitivityMeasurement {
     if (!source_.note.empty()) observer_.warn(source_.note);
     observer_.say(concat(printable(result_.model), " on ", result_.dataset, ": ",
                          counted(result_.quantizers.size(), "quantizer"), " of layers, ",
-                         counted(result_.batches, "batch"), " of ", result_.batch_size,
-                         " training pictures for calibration, ", counted(result_.pictures, "other"), " for evaluation",
-                         result_.pictures < request_.settings.pictures ? " (all there are)" : ""));
+                         counted(result_.batches, "batch"), " of ", result_.batch_size, " training ",
+                         data_.train.noun(), "s for calibration, ", counted(result_.pictures, "other"),
+                         " for evaluation", result_.pictures < request_.settings.pictures ? " (all there are)" : ""));
     if (!request_.rewrite.per_channel && result_.bits.back() <= quantize::kFewBits &&
         why_none_updates(source_.training.graph, 0).empty())
       observer_.warn(

@@ -21,7 +21,7 @@ namespace {
 std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& settings) {
   const std::int64_t batches = data.train.size() / settings.batch_size;
   if (batches == 0)
-    fail("data set ", settings.dataset, " has ", counted(data.train.size(), "training picture"),
+    fail("data set ", settings.dataset, " has ", counted(data.train.size(), concat("training ", data.train.noun())),
          ", fewer than one batch of ", settings.batch_size);
   return batches;
 }
@@ -96,6 +96,8 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, T
   quantization = quantize::quantization_of(training.graph);
   steps_per_epoch = whole_batches(data, settings);
   total_steps = length_of(settings);
+  if (!data.train.has_pictures() && !augmentation(settings).none())
+    throw UsageError(concat("--augment ", settings.augment, " is for pictures, and ", data.train.name, " has numbers"));
   optimizer = make_optimizer(settings, {.steps = total_steps, .epoch = steps_per_epoch});
   require_numbers_to_normalise(training, settings);
   if (shards.total > 1) compute_in_shards();
