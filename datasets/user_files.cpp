@@ -16,7 +16,12 @@
 #include "core/text/suggest.h"
 #include "datasets/arrays/array_numbers.h"
 #include "datasets/arrays/array_pictures.h"
+#include "datasets/arrays/column_roles.h"
 #include "datasets/arrays/csv.h"
+#include "datasets/arrays/number_table.h"
+#include "datasets/arrays/number_tables.h"
+#include "datasets/arrays/recordings.h"
+#include "datasets/arrays/ts.h"
 #include "datasets/data_dir.h"
 #include "datasets/decoding.h"
 #include "datasets/idx.h"
@@ -80,12 +85,15 @@ class UserFiles {
     if (name.ends_with(".npz"))
       return from_arrays(npz_names(path_), [&](const std::string& array) { return read_npz(path_, array); });
     if (name.ends_with(".csv") || name.ends_with(".csv.gz")) return from_csv({{Part::kTrain, path_}});
-    fail(path_, " is no data set: a folder, a .npz or a .csv file is one");
+    if (is_ts(path_)) return from_ts(path_);
+    fail(path_, " is no data set: a folder, a .npz, a .csv or a .ts file is one");
   }
 
   FoundParts from_folder() const {
     require_no_dead_links(path_);
     const std::map<Part, fs::path> folders = existing(path_, true, {""});
+    if (const auto recordings = recording_folders(folders); are_enough(recordings))
+      return read_recordings(path_, recordings, options_);
     if (folders.contains(Part::kTrain)) return from_parts(folders);
     if (FoundParts parts = from_idx(); !parts.found.empty()) return parts;
     const std::vector<std::string> arrays = npy_names(path_);
@@ -99,9 +107,36 @@ class UserFiles {
     if (!folders.empty()) return from_parts(folders);
     if (!folders_in(path_).empty()) return from_pictures({{Part::kTrain, path_}});
     if (are_numbers) return from_npy(arrays);
+    if (const fs::path series = training_series(); !series.empty()) return from_ts(series);
     fail(
         path_,
-        " holds neither folders of pictures, one for each class, nor IDX files, x_train.npy and y_train.npy, or train.csv");
+        " holds neither folders of pictures, one for each class, nor IDX files, x_train.npy and y_train.npy, train.csv, labels.csv with recordings, or NAME_TRAIN.ts");
+  }
+
+  FoundParts from_ts(const fs::path& file) const {
+    if (inputs() == Inputs::kPictures) fail(file, " holds series of numbers, no pictures");
+    return read_ts(ts_parts(file), options_);
+  }
+
+  /// The one file of a folder that is called NAME_TRAIN.ts. Nothing without any.
+  fs::path training_series() const {
+    std::set<fs::path> found;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path_))
+      if (is_ts(entry.path()) && ts_parts(entry.path()).contains(Part::kTest)) found.insert(entry.path());
+    if (found.size() > 1)
+      fail(path_, " holds several data sets: ", found.begin()->filename(), ", ", std::next(found.begin())->filename(),
+           "; give the path of one of these files");
+    return found.empty() ? fs::path() : *found.begin();
+  }
+
+  /// The folders of the parts, or the whole one, that hold recordings.
+  std::map<Part, fs::path> recording_folders(const std::map<Part, fs::path>& folders) const {
+    std::map<Part, fs::path> found;
+    if (inputs() == Inputs::kPictures) return found;
+    for (const auto& [part, folder] : folders)
+      if (has_recordings(folder)) found.emplace(part, folder);
+    if (found.empty() && has_recordings(path_)) found.emplace(Part::kTrain, path_);
+    return found;
   }
 
   /// Folders with the names of parts.
@@ -228,13 +263,12 @@ class UserFiles {
                    const std::string& no_pictures, FoundParts& parts) const {
     for (const auto& [part, pair] : pairs_of(arrays))
       parts.found[part].images = numbers_of(read(pair.images), source(pair.images));
-    note_numbers(no_pictures, parts);
+    // (Rows of features are no pictures anyway.)
+    if (!no_pictures.empty() && parts.found.begin()->second.images.shape().rank() > 2) note_numbers(no_pictures, parts);
   }
 
-  /// Says that the data are numbers, and why they are no pictures, if that was asked. Rows of features are none anyway.
   void note_numbers(const std::string& no_pictures, FoundParts& parts) const {
     const Shape& shape = parts.found.begin()->second.images.shape();
-    if (no_pictures.empty() || shape.rank() == 2) return;
     parts.remarks.notes.push_back(
         concat("note: ", path_.string(), ": read as numbers ", shape, ", no pictures: ", no_pictures));
   }
@@ -264,7 +298,24 @@ class UserFiles {
     note_left_out(others, "table", parts);
   }
 
+  /// Tables of pictures or, where they are none and name their columns, of numbers.
   FoundParts from_csv(const std::map<Part, fs::path>& files) const {
+    const NumberOptions& numbers = options_.numbers;
+    const bool asked_for = !numbers.target.empty() || !numbers.group_by.empty();
+    if (inputs() == Inputs::kNumbers || (inputs() == Inputs::kAuto && asked_for))
+      return read_number_tables(files, options_);
+    try {
+      return from_picture_tables(files);
+    } catch (const Error& error) {
+      const auto is_name = [&](const std::string& word) { return is_column_name(numbers, word); };
+      if (inputs() == Inputs::kPictures || !table_has_names(files.begin()->second, is_name)) throw;
+      FoundParts parts = read_number_tables(files, options_);
+      note_numbers(error.what(), parts);
+      return parts;
+    }
+  }
+
+  FoundParts from_picture_tables(const std::map<Part, fs::path>& files) const {
     FoundParts parts;
     for (const auto& [part, file] : files) {
       require_data_file(file);
@@ -327,14 +378,16 @@ bool is_path(const std::string& name) {
   if (std::ranges::find(known, name) != known.end()) return false;
   std::error_code failure;
   return name.find('/') != std::string::npos || name.ends_with(".npz") || name.ends_with(".csv") ||
-         name.ends_with(".csv.gz") || fs::is_directory(name, failure);
+         name.ends_with(".csv.gz") || is_ts(name) || fs::is_directory(name, failure);
 }
 
 std::string short_name(const std::string& name) {
   if (!is_path(name)) return name;
   const fs::path path = fs::path(name).lexically_normal();
   const std::string file = (path.has_filename() ? path : path.parent_path()).filename().string();
-  return file.substr(0, file.find('.', 1));
+  const std::string stem = file.substr(0, file.find('.', 1));
+  // NAME_TRAIN.ts is both parts of NAME.
+  return is_ts(path) ? stem.substr(0, stem.rfind("_TRAIN")) : stem;
 }
 
 Tensor read_picture(const fs::path& path, const PictureOptions& options) {

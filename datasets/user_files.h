@@ -7,8 +7,8 @@
 
 namespace miniqat::datasets {
 
-/// Whether a name of a data set is the path of a user's own files: it has a slash, ends in .npz, .csv or .csv.gz, or is
-/// a folder that is there and not called like a known data set.
+/// Whether a name of a data set is the path of a user's own files: it has a slash, ends in .npz, .csv, .ts, .csv.gz or
+/// .ts.gz, or is a folder that is there and not called like a known data set.
 bool is_path(const std::string& name);
 
 /// What to call a data set in the name of a run: its name, or that of its file or folder without an ending.

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "datasets/dataset.h"
+#include "tests/temp_dir.h"
 
 // Data sets of numbers in words: what stands in a file, and what it gives.
 namespace miniqat::testing {
@@ -47,6 +49,22 @@ std::string described_parts(const Load& load) {
     return text;
   } catch (const Error& error) {
     return concat("error: ", error.what());
+  }
+}
+
+/// Writes the files of a text: each begins with a line "== NAME".
+inline void write_files(const TempDir& place, const std::string& words) {
+  std::istringstream lines(words);
+  std::string name, content;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("== ")) {
+      place.write(name, content += line + "\n");
+      continue;
+    }
+    name = line.substr(3);
+    content.clear();
+    std::filesystem::create_directories((place.path() / name).parent_path());
+    place.write(name, content);
   }
 }
 

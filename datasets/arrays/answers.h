@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "datasets/part_data.h"
+
+namespace miniqat::datasets {
+
+/// The columns of a part's table that are to be predicted.
+struct AnswerColumns {
+  std::filesystem::path file;
+  /// For each column a text for each example.
+  std::vector<std::vector<std::string>> columns;
+  /// The line of each example.
+  std::vector<std::int64_t> lines;
+};
+
+/// Puts what examples are to be answered with into the parts, which must be there, and a note that says what it is.
+///
+/// A column of texts is classes. One of numbers is classes, too, if all of them are whole, none is negative, and few
+/// differ: at most 100, each in two rows on average. Every other column has numbers to predict, and so have several
+/// columns. NumberOptions::answers, the standard of a network's targets, or the names of a network's classes decide
+/// before that. Throws Error that names file, line and column.
+void put_answers(const std::map<Part, AnswerColumns>& answers, const std::vector<std::string>& names,
+                 const LoadOptions& options, FoundParts& parts);
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,61 @@
+#include "datasets/arrays/column_roles.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/text/classic.h"
+#include "core/text/error.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
+
+namespace miniqat::datasets {
+namespace {
+
+bool is_usual_name(std::string word) {
+  std::ranges::transform(word, word.begin(), ascii_lower);
+  return word == "label" || word == "class" || word == "target";
+}
+
+bool is_whole_number(const std::string& word) { return !word.empty() && std::ranges::all_of(word, is_ascii_digit); }
+
+}  // namespace
+
+bool is_column_name(const NumberOptions& options, const std::string& word) {
+  const bool asked_for = word == options.group_by || std::ranges::find(options.target, word) != options.target.end();
+  return is_usual_name(word) || (asked_for && !word.empty() && !is_whole_number(word));
+}
+
+std::optional<std::size_t> column_called(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  std::size_t number = names.size();
+  if (is_whole_number(name)) std::from_chars(name.data(), name.data() + name.size(), number);
+  return number < names.size() ? std::optional(number) : std::nullopt;
+}
+
+void fail_no_column(const std::filesystem::path& file, const std::vector<std::string>& names,
+                    const std::string& wanted) {
+  fail(file, " has no column ", quote(wanted), "; its columns are ", shortened(printable(joined(names))),
+       did_you_mean(wanted, names));
+}
+
+std::vector<std::size_t> answer_columns(const std::filesystem::path& file, const std::vector<std::string>& names,
+                                        const NumberOptions& options) {
+  std::vector<std::size_t> columns;
+  for (const std::string& wanted : options.target) {
+    const std::optional<std::size_t> column = column_called(names, wanted);
+    if (!column) fail_no_column(file, names, wanted);
+    if (std::ranges::find(columns, *column) != columns.end())
+      fail(file, ": the column ", quote(wanted), " is asked for twice");
+    columns.push_back(*column);
+  }
+  if (!options.target.empty()) return columns;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (is_usual_name(names[i])) columns.push_back(i);
+  if (columns.size() > 1)
+    fail(file, " has the columns ", quote(names[columns[0]]), " and ", quote(names[columns[1]]),
+         "; say which one is to be predicted (--target)");
+  return columns;
+}
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datasets/arrays/number_table.h"
+#include "datasets/number_options.h"
+
+namespace miniqat::datasets {
+
+/// Whether a word is the name of a column that the options, or nobody, ask for: also label, class and target.
+bool is_column_name(const NumberOptions& options, const std::string& word);
+
+/// The places of the columns that are to be predicted: those of NumberOptions::target, else the one that is called
+/// label, class or target; none without one. Throws Error for a column that is not there, and for two so called.
+std::vector<std::size_t> answer_columns(const std::filesystem::path& file, const std::vector<std::string>& names,
+                                        const NumberOptions& options);
+
+/// The place of the column called `name`, in any case if nothing else fits, or of the one with that number.
+std::optional<std::size_t> column_called(const std::vector<std::string>& names, const std::string& name);
+
+/// Throws Error: there is no such column.
+[[noreturn]] void fail_no_column(const std::filesystem::path& file, const std::vector<std::string>& names,
+                                 const std::string& wanted);
+
+}  // namespace miniqat::datasets

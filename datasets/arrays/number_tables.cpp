@@ -1,0 +1,107 @@
+#include "datasets/arrays/number_tables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/text/error.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
+#include "datasets/arrays/answers.h"
+#include "datasets/arrays/column_roles.h"
+#include "datasets/arrays/number_table.h"
+#include "datasets/data_dir.h"
+
+namespace miniqat::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NumberTables {
+ public:
+  explicit NumberTables(const LoadOptions& options) : options_(options) {}
+
+  FoundParts read(const std::map<Part, fs::path>& files) {
+    for (const auto& [part, file] : files) read_part(part, file);
+    if (!answers_.empty())
+      put_answers(answers_, answer_names_, options_, parts_);
+    else
+      parts_.remarks.notes.push_back(concat(
+          "note: ", files.begin()->second.string(),
+          ": no column is called label, class or target, and none is named (--target): there is nothing to predict"));
+    return std::move(parts_);
+  }
+
+ private:
+  void read_part(Part part, const fs::path& file) {
+    require_data_file(file);
+    std::vector<std::size_t> answers;
+    std::optional<std::size_t> group;
+    const auto use = [&](const std::vector<std::string>& names) {
+      answers = answer_columns(file, names, options_.numbers);
+      group = group_column(file, names);
+      return uses_of(file, names, answers, group);
+    };
+    const auto is_name = [&](const std::string& word) { return is_column_name(options_.numbers, word); };
+    NumberTable table = read_number_table(file, {.use = use, .is_name = is_name});
+    if (!table.numbers.defined()) fail(file, " has no column of features beside what is to be predicted");
+    PartData& data = parts_.found[part];
+    data.images = table.numbers;
+    if (group) data.groups = std::move(table.texts[*group]);
+    if (answers.empty()) return;
+    AnswerColumns& own = answers_[part];
+    own = {.file = file, .columns = {}, .lines = std::move(table.lines)};
+    answer_names_.clear();
+    for (const std::size_t column : answers) {
+      own.columns.push_back(std::move(table.texts[column]));
+      answer_names_.push_back(table.names[column]);
+    }
+  }
+
+  /// None where all are test examples: nobody needs the groups then. If the column is there, it is no feature.
+  std::optional<std::size_t> group_column(const fs::path& file, const std::vector<std::string>& names) const {
+    const std::string& name = options_.numbers.group_by;
+    if (name.empty()) return {};
+    const std::optional<std::size_t> column = column_called(names, name);
+    if (!column && !options_.whole_as_test) fail_no_column(file, names, name);
+    return column;
+  }
+
+  std::vector<ColumnUse> uses_of(const fs::path& file, const std::vector<std::string>& names,
+                                 const std::vector<std::size_t>& answers, std::optional<std::size_t> group) {
+    std::vector<ColumnUse> uses(names.size(), ColumnUse::kNumbers);
+    for (const std::size_t column : answers) uses[column] = ColumnUse::kTexts;
+    if (group) uses[*group] = ColumnUse::kTexts;
+    std::vector<std::string> features;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (uses[i] == ColumnUse::kNumbers && names[i].empty()) {
+        uses[i] = ColumnUse::kNothing;
+        parts_.remarks.notes.push_back(concat("note: ", file.string(), ": left out column ", i, ", which has no name"));
+      }
+      if (uses[i] == ColumnUse::kNumbers) features.push_back(names[i]);
+    }
+    if (features_.empty()) {
+      features_ = features;
+      first_ = file;
+    }
+    if (features != features_)
+      fail(file, " has the features ", shortened(printable(joined(features))), ", ", first_, " has ",
+           shortened(printable(joined(features_))));
+    return uses;
+  }
+
+  const LoadOptions& options_;
+  FoundParts parts_;
+  std::map<Part, AnswerColumns> answers_;
+  std::vector<std::string> answer_names_;
+  /// The names of the first table's features.
+  std::vector<std::string> features_;
+  fs::path first_;
+};
+
+}  // namespace
+
+FoundParts read_number_tables(const std::map<Part, fs::path>& files, const LoadOptions& options) {
+  return NumberTables(options).read(files);
+}
+
+}  // namespace miniqat::datasets
