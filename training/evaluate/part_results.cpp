@@ -45,7 +45,8 @@ std::string how_to_give_values(const std::string& dataset) {
 
 std::string shares(const OneAnswer& one, const datasets::Dataset& pictures, const std::string& subject) {
   return concat("warning: ", subject, " answers ", printable(pictures.class_name(one.number)), " for ",
-                percent(one.of_answers), " of the pictures, of which ", percent(one.of_labels), " are that");
+                percent(one.of_answers), " of the ", pictures.noun(), "s, of which ", percent(one.of_labels),
+                " are that");
 }
 
 }  // namespace
@@ -89,8 +90,10 @@ std::string warning_of_one_answer(const Evaluation& evaluation, const datasets::
                                   const std::string& subject, const std::string& dataset) {
   const std::optional<OneAnswer> one = one_answer(evaluation);
   if (!one) return "";
-  return concat(shares(*one, pictures, subject), ": it tells nothing apart yet, or was trained on other pixel values",
-                datasets::is_path(dataset) ? " (--mean, --std)" : "");
+  const std::string text =
+      concat(shares(*one, pictures, subject), ": it tells nothing apart yet, or was trained on other ");
+  if (!pictures.has_pictures()) return text + "numbers";
+  return concat(text, "pixel values", datasets::is_path(dataset) ? " (--mean, --std)" : "");
 }
 
 std::string warning_before_training(const Evaluation& evaluation, const datasets::Dataset& pictures,

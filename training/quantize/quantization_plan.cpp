@@ -51,7 +51,7 @@ void choose_sums(RewriteSettings& settings, const FloatRun& run, const std::set<
 }
 
 double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
-  const double known = find_optimizer(settings.optimizer).default_learning_rate;
+  const double known = default_learning_rate(settings);
   const double rate = settings.optimizer == in_float.optimizer ? peak_rate(in_float) : known;
   const std::int64_t bits = std::min(fewest_weight_bits(settings.rewrite), fewest_activation_bits(settings.rewrite));
   return bits <= 2 ? rate : kRateShare * rate;

@@ -6,6 +6,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "training/settings/usage_error.h"
+#include "training/task/task.h"
 
 namespace miniqat::training {
 namespace {
@@ -29,7 +30,7 @@ std::unique_ptr<Optimizer> adam(const TrainSettings& settings, double learning_r
 }
 
 double given_rate(const TrainSettings& settings) {
-  return settings.learning_rate.value_or(find_optimizer(settings.optimizer).default_learning_rate);
+  return settings.learning_rate.value_or(default_learning_rate(settings));
 }
 
 std::vector<std::string> optimizer_names() {
@@ -42,8 +43,12 @@ std::vector<std::string> optimizer_names() {
 
 std::span<const KnownOptimizer> known_optimizers() {
   static const std::vector<KnownOptimizer> kOptimizers = {
-      {.name = "sgd", .default_learning_rate = 0.05, .ignores = {}, .make = sgd},
-      {.name = "adam", .default_learning_rate = 0.001, .ignores = {"momentum", "nesterov"}, .make = adam}};
+      {.name = "sgd", .default_learning_rate = 0.05, .default_rate_of_squares = 0.01, .ignores = {}, .make = sgd},
+      {.name = "adam",
+       .default_learning_rate = 0.001,
+       .default_rate_of_squares = 0.001,
+       .ignores = {"momentum", "nesterov"},
+       .make = adam}};
   return kOptimizers;
 }
 
@@ -51,6 +56,12 @@ const KnownOptimizer& find_optimizer(const std::string& name) {
   for (const KnownOptimizer& optimizer : known_optimizers())
     if (optimizer.name == name) return optimizer;
   fail_unknown("optimizer", name, optimizer_names());
+}
+
+double default_learning_rate(const TrainSettings& settings) {
+  const KnownOptimizer& optimizer = find_optimizer(settings.optimizer);
+  const bool squares = settings.task == regression().name || settings.task == reconstruction().name;
+  return squares ? optimizer.default_rate_of_squares : optimizer.default_learning_rate;
 }
 
 double rate_scale(const TrainSettings& settings) {
@@ -113,7 +124,10 @@ const char* help_of_learning_rate() {
   static const std::string kHelp = [] {
     std::vector<std::string> rates;
     for (const KnownOptimizer& optimizer : known_optimizers())
-      rates.push_back(concat(optimizer.default_learning_rate, " for ", optimizer.name));
+      rates.push_back(concat(optimizer.default_learning_rate, " for ", optimizer.name,
+                             optimizer.default_rate_of_squares == optimizer.default_learning_rate
+                                 ? ""
+                                 : concat(" (", optimizer.default_rate_of_squares, " to regress and reconstruct)")));
     return "the schedule's base rate; default: " + joined(rates);
   }();
   return kHelp.c_str();

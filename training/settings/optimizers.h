@@ -16,6 +16,8 @@ struct KnownOptimizer {
   std::string name;
   /// The default of --learning-rate.
   double default_learning_rate;
+  /// The same for tasks whose loss grows with the square of an error, which has no bound.
+  double default_rate_of_squares;
   /// Settings that others have and that it does not read.
   std::vector<const char*> ignores;
   std::unique_ptr<Optimizer> (*make)(const TrainSettings& settings, double learning_rate, const optim::Schedule&);
@@ -26,6 +28,9 @@ std::span<const KnownOptimizer> known_optimizers();
 
 /// Throws Error that lists the names when `name` is none of them.
 const KnownOptimizer& find_optimizer(const std::string& name);
+
+/// The default of --learning-rate for the settings' optimizer and task.
+double default_learning_rate(const TrainSettings& settings);
 
 /// --scale-learning-rate: a batch that is k times as large takes a rate that is k times as high, which is reached from
 /// the given rate in a gradual warm-up (Goyal et al. 2017, "Accurate, Large Minibatch SGD", sections 2.1 and 2.2).

@@ -214,7 +214,9 @@ void resolve(TrainSettings& settings) {
     settings.class_weights = std::filesystem::absolute(settings.class_weights).lexically_normal().string();
   if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);
-  if (!settings.learning_rate) settings.learning_rate = find_optimizer(settings.optimizer).default_learning_rate;
+  // What files of one's own are for, is known once they are read (TrainingTask).
+  const bool has_known_task = settings.task != kTaskOfData || !datasets::is_path(settings.dataset);
+  if (!settings.learning_rate && has_known_task) settings.learning_rate = default_learning_rate(settings);
 }
 
 std::string adopt_batch_size(TrainSettings& settings) {

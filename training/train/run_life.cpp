@@ -167,7 +167,6 @@ void RunLife::restore() {
 /// summary.json and the graphs say what it is.
 void RunLife::write_config() const {
   Json config = settings_to_json(task_.settings);
-  config["task"] = task_.training.task->name;
   // The run's own copy, which a config.json taken back by --config finds when the original is gone.
   if (!task_.settings.rewrite.bits_config.empty()) config["bits_config"] = run_.bits().string();
   if (has_class_weights_file(task_.settings)) config["class_weights"] = run_.class_weights().string();

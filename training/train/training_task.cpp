@@ -76,6 +76,12 @@ TrainingNetworks make_networks(const TrainSettings& settings) {
   return made;
 }
 
+TrainSettings settled(TrainSettings settings, const Task& task) {
+  settings.task = task.name;
+  if (!settings.learning_rate) settings.learning_rate = default_learning_rate(settings);
+  return settings;
+}
+
 SessionOptions session_options(const TrainSettings& settings) {
   return {.seed = static_cast<std::uint64_t>(settings.seed), .arithmetic = settings.arithmetic};
 }
@@ -87,7 +93,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
 
 TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, TrainingNetworks networks)
     : TrainingNetworks(std::move(networks)),
-      settings(wanted),
+      settings(settled(wanted, *training.task)),
       exchange(others),
       delays(training.graph),
       session(training.graph, session_options(settings)),

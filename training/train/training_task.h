@@ -50,7 +50,7 @@ struct TrainingNetworks {
 /// The parts of a training run, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing of
 /// files.
 struct TrainingTask : TrainingNetworks {
-  /// `settings` must stay. Throws the errors of reading data and building graphs. Throws UsageError for a scope without
+  /// Throws the errors of reading data and building graphs. Throws UsageError for a scope without
   /// a node, for --float of a graph that is quantized, and for impossible --validation and --reestimate. Throws Error
   /// if nothing was quantized, if the data set is smaller than a batch, and for a batch norm that would get one number
   /// a channel.
@@ -77,7 +77,8 @@ struct TrainingTask : TrainingNetworks {
   /// With the training session's variables of this moment.
   Evaluation evaluate_now(const datasets::Dataset& pictures);
 
-  const TrainSettings& settings;
+  /// With the task that the data have, and its learning rate.
+  const TrainSettings settings;
   ShardExchange* exchange;
   /// The shards that this process computes.
   ShardRange shards;

@@ -11,8 +11,11 @@ namespace miniqat::training::one_answer_test {
 namespace {
 
 datasets::Dataset pets() {
-  return {
-      .name = "pets", .labels = Tensor(Shape{1}, DType::kInt32), .classes = 3, .class_names = {"cat", "dog", "owl"}};
+  return {.name = "pets",
+          .images = Tensor(Shape{1, 1, 1, 1}, DType::kUInt8),
+          .labels = Tensor(Shape{1}, DType::kInt32),
+          .classes = 3,
+          .class_names = {"cat", "dog", "owl"}};
 }
 
 /// `answers[k]` times class k is the answer; the labels are given as counts, too.
@@ -51,6 +54,11 @@ TEST(OneAnswer, TheWarningHasBothSharesAndTheRemedy) {
   const std::string named = warning_of_one_answer(bad, pets(), "net.onnx", "mnist");
   EXPECT_TRUE(testing::mentions(named, {"other pixel values"})) << named;
   EXPECT_EQ(named.find("--mean"), std::string::npos) << "refused beside a data set with a name";
+  datasets::Dataset numbers = pets();
+  numbers.images = Tensor(Shape{1, 4});
+  const std::string of_numbers = warning_of_one_answer(bad, numbers, "the network", "/data/pets.csv");
+  EXPECT_TRUE(testing::mentions(of_numbers, {"100.00% of the examples", "or was trained on other numbers"}))
+      << of_numbers;
   EXPECT_EQ(warning_of_one_answer(evaluated({40, 30, 30}, {40, 30, 30}), pets(), "net.onnx", "mnist"), "");
 }
 

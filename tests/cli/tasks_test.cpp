@@ -1,0 +1,130 @@
+// Tasks other than classes by the program, from files of numbers to integers.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/text/json.h"
+#include "tests/cli/program.h"
+#include "tests/cli/run_files.h"
+#include "tests/errors.h"
+
+namespace miniqat::cli::tasks_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::json_of;
+using testing::miniqat;
+using testing::Outcome;
+
+class TasksTest : public ::testing::Test {
+ protected:
+  /// Tables of two numbers and what becomes of them.
+  TasksTest() {
+    std::string sums = "a,b,sum\n", flags = "a,b,up,right\n";
+    for (int i = 0; i < 120; ++i) {
+      const double a = (i * 7 % 31 - 15) / 10.0, b = (i * 11 % 29 - 14) / 10.0;
+      sums += concat(a, ",", b, ",", 20 + 3 * a - b, "\n");
+      flags += concat(a, ",", b, ",", b > 0 ? 1 : 0, ",", a > 0 ? 1 : 0, "\n");
+    }
+    place_.write("sums.csv", sums);
+    place_.write("flags.csv", flags);
+  }
+
+  /// Returns what the program prints; a failure is one of the test.
+  std::string run(const std::string& line) const {
+    const Outcome outcome = miniqat(line, place_.path());
+    EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
+    return outcome.out;
+  }
+  std::string refused(const std::string& line) const {
+    const Outcome outcome = miniqat(line, place_.path());
+    EXPECT_NE(outcome.status, 0) << line;
+    return outcome.err;
+  }
+
+  testing::TempDir place_;
+};
+
+constexpr const char* kShort = " --model mlp --width 0.25 --batch-size 10 --threads 1 ";
+
+TEST_F(TasksTest, ARegressionGoesFromATableToIntegersInC) {
+  const std::string trained =
+      run(concat("train --dataset sums.csv --target sum --float --epochs 30 --out float", kShort));
+  EXPECT_NE(trained.find("task regress: from [2] to 1 number, measured by R^2"), std::string::npos) << trained;
+  const nlohmann::json summary = json_of(place_.path() / "float/summary.json");
+  EXPECT_EQ(summary["task"], "regress");
+  EXPECT_GT(summary["test_r2"].get<double>(), 0.95);
+  EXPECT_EQ(summary["target_mean"].size(), 1u);
+  EXPECT_NEAR(summary["target_mean"][0].get<double>(), 20, 1);
+  EXPECT_EQ(json_of(place_.path() / "float/config.json")["learning_rate"], 0.01);
+
+  const std::string table = run("quantize --run float --weight-bits 8 --activation-bits 8 --epochs 2 --out bits");
+  for (const char* part : {"validation R^2", "test R^2", "integers"})
+    EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
+  const nlohmann::json result = nlohmann::json::parse(run("eval bits --integer --json"));
+  EXPECT_GT(result["r2"].get<double>(), 0.9);
+  EXPECT_FALSE(result.contains("accuracy"));
+  EXPECT_NE(run("eval bits").find("R^2 "), std::string::npos);
+  EXPECT_NE(run("runs .").find("R^2 "), std::string::npos);
+  const nlohmann::json verified = nlohmann::json::parse(run("verify bits --no-runtimes --c --json"));
+  EXPECT_GT(verified["runtimes"][0]["r2"].get<double>(), 0.9);
+  EXPECT_EQ(verified["runtimes"][0]["outputs"]["share"], 1.0) << "C computes what the engine computes";
+  const nlohmann::json predicted = nlohmann::json::parse(run("predict bits 0 --json"));
+  EXPECT_NEAR(predicted["pictures"][0]["outputs"][0].get<double>(), 20, 8) << "in the units of the table";
+  run("sensitivity --run float --bits 4 --out sensitivity");
+  EXPECT_GT(json_of(place_.path() / "sensitivity/sensitivity.json")["float"]["r2"].get<double>(), 0.9);
+}
+
+TEST_F(TasksTest, SeveralLabelsAreTwoColumnsOfZerosAndOnes) {
+  const std::string trained =
+      run(concat("train --dataset flags.csv --target up,right --epochs 20 --out labels", kShort));
+  EXPECT_NE(trained.find("task multilabel: from [2] to 2 numbers"), std::string::npos) << trained;
+  EXPECT_GT(nlohmann::json::parse(run("eval labels --integer --json"))["label_accuracy"].get<double>(), 0.85);
+}
+
+TEST_F(TasksTest, ARunIsResumedWithItsTask) {
+  run(concat("train --dataset sums.csv --target sum --float --epochs 4 --out whole", kShort));
+  run(concat("train --dataset sums.csv --target sum --float --epochs 4 --stop-at 17 --out halves", kShort));
+  run("train --resume --out halves");
+  EXPECT_EQ(testing::bytes_of(place_.path() / "whole/checkpoint.safetensors"),
+            testing::bytes_of(place_.path() / "halves/checkpoint.safetensors"));
+  EXPECT_EQ(testing::bytes_of(place_.path() / "whole/config.json"),
+            testing::bytes_of(place_.path() / "halves/config.json"));
+}
+
+TEST_F(TasksTest, AnAutoencoderIsMeasuredByItsAnomalies) {
+  std::string rows = "a,b,c,label\n";
+  for (int i = 0; i < 240; ++i) {
+    const double a = (i * 7 % 31 - 15) / 10.0, b = (i * 11 % 29 - 14) / 10.0;
+    // The last of every six rows become test examples.
+    const bool odd = i % 12 == 11;
+    rows += concat(a, ",", b, ",", a + b + (odd ? 4 : 0), ",", odd ? 1 : 0, "\n");
+  }
+  place_.write("hums.csv", rows);
+  run("train --dataset hums.csv --model autoencoder --width 0.25 --batch-size 10 --threads 1 --epochs 10 --out anomalies");
+  const nlohmann::json result = nlohmann::json::parse(run("eval anomalies --integer --json"));
+  for (const char* key : {"auc", "partial_auc", "mse"}) EXPECT_TRUE(result.contains(key)) << key;
+}
+
+TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {
+  const std::string own = " --dataset sums.csv --target sum --steps 1 --out x";
+  using testing::mentions;
+  const auto line_of = [](std::string text) { return text.substr(0, text.find('\n')); };
+  EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --task classify", own))), {"no classes"}));
+  EXPECT_TRUE(mentions(line_of(refused("train --task regress --steps 1 --out x")), {"synthetic", "no numbers"}));
+  EXPECT_TRUE(mentions(line_of(refused("train --task sort --steps 1 --out x")), {"sort", "classify"}));
+  EXPECT_TRUE(mentions(line_of(refused(concat("train --model lenet", own))), {"lenet takes pictures", "mlp"}));
+  EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --augment shift", own))), {"--augment", "pictures"}));
+  EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --label-smoothing 0.1", own))), {"label_smoothing"}));
+  EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --class-weights balanced", own))), {"classes"}));
+  EXPECT_TRUE(mentions(line_of(refused("train --target sum --steps 1 --out x")), {"--target", "own files"}));
+  EXPECT_FALSE(fs::exists(place_.path() / "x")) << "a run that cannot begin leaves nothing behind";
+  run(concat("train --dataset sums.csv --target sum --epochs 2 --out bits", kShort));
+  EXPECT_TRUE(mentions(line_of(refused("eval bits --by-class")), {"--by-class", "regress"}));
+  EXPECT_TRUE(mentions(line_of(refused("export bits --format html --out x.html")), {"pictures", "numbers"}));
+}
+
+}  // namespace
+}  // namespace miniqat::cli::tasks_test
