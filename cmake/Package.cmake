@@ -28,7 +28,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libminiqat-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 # Static libraries tell dpkg-shlibdeps nothing. scripts/check-package finds what is missing here.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libdnnl-dev, libeigen3-dev, nlohmann-json3-dev, zlib1g-dev, libprotobuf-dev, \
-libturbojpeg0-dev, libpng-dev, libwebp-dev, libzip-dev, pkgconf")
+libturbojpeg0-dev, libpng-dev, libwebp-dev, libzip-dev, libsndfile1-dev, libsoxr-dev, pkgconf")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "g++, cmake")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "quantization-aware training in C++: libraries and headers
 Graphs, layers, quantizers, training, the integer engine and exporters as static libraries, with find_package(miniqat)

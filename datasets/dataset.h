@@ -12,6 +12,7 @@
 #include "core/tensors/tensor.h"
 #include "datasets/number_options.h"
 #include "datasets/picture_options.h"
+#include "datasets/sound/features.h"
 #include "datasets/standard.h"
 
 namespace miniqat::datasets {
@@ -117,6 +118,8 @@ struct LoadOptions {
 
   PictureOptions pictures = {};
   NumberOptions numbers = {};
+  /// The front end of folders of sounds.
+  SoundOptions sounds = {};
   /// A network that is there already may know more classes than the files show.
   int least_classes = 0;
   /// If not empty, the classes by their numbers: folders of pictures must be called so, and may be fewer. Without names

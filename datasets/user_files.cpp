@@ -29,6 +29,7 @@
 #include "datasets/pictures/class_folders.h"
 #include "datasets/pictures/part_folders.h"
 #include "datasets/pictures/resize.h"
+#include "datasets/sound/sound_folders.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -94,6 +95,7 @@ class UserFiles {
     const std::map<Part, fs::path> folders = existing(path_, true, {""});
     if (const auto recordings = recording_folders(folders); are_enough(recordings))
       return read_recordings(path_, recordings, options_);
+    if (const auto sounds = sound_folders(folders); are_enough(sounds)) return read_sounds(path_, sounds, options_);
     if (folders.contains(Part::kTrain)) return from_parts(folders);
     if (FoundParts parts = from_idx(); !parts.found.empty()) return parts;
     const std::vector<std::string> arrays = npy_names(path_);
@@ -136,6 +138,16 @@ class UserFiles {
     for (const auto& [part, folder] : folders)
       if (has_recordings(folder)) found.emplace(part, folder);
     if (found.empty() && has_recordings(path_)) found.emplace(Part::kTrain, path_);
+    return found;
+  }
+
+  /// The folders of the parts, or the whole one, that hold sounds.
+  std::map<Part, fs::path> sound_folders(const std::map<Part, fs::path>& folders) const {
+    std::map<Part, fs::path> found;
+    if (inputs() == Inputs::kPictures) return found;
+    for (const auto& [part, folder] : folders)
+      if (has_sounds(folder)) found.emplace(part, folder);
+    if (found.empty() && has_sounds(path_)) found.emplace(Part::kTrain, path_);
     return found;
   }
 

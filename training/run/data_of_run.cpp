@@ -85,6 +85,7 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
   options.pictures = picture_grid(network.settings);
   options.skip_broken = network.settings.skip_broken;
   options.numbers = number_options(network.settings);
+  options.sounds = sound_options(network.settings);
   options.numbers.standard = network.standard;
   options.numbers.target_standard = network.target_standard;
   if (dataset != network.settings.dataset && network.images.rank() == 4)
@@ -218,7 +219,7 @@ ClassifierOptions classifier_options(const TrainSettings& settings) {
 
 datasets::Splits load_wanted_data(const TrainSettings& settings) {
   datasets::LoadOptions options{
-      .pictures = picture_options(settings), .numbers = number_options(settings), .skip_broken = settings.skip_broken};
+      .pictures = picture_options(settings), .numbers = number_options(settings), .sounds = sound_options(settings), .skip_broken = settings.skip_broken};
   // The models that have a name are made to the pictures' measure.
   if (is_graph_file(settings.model))
     options.accept = [&](const Shape& example) {

@@ -189,6 +189,20 @@ datasets::NumberOptions number_options(const TrainSettings& settings) {
           .test_groups = words_of(settings.test_groups)};
 }
 
+datasets::SoundOptions sound_options(const TrainSettings& settings) {
+  const datasets::SoundOptions options{.features = settings.features,
+                                       .rate = settings.sample_rate,
+                                       .seconds = settings.seconds,
+                                       .window_ms = settings.window_ms,
+                                       .stride_ms = settings.stride_ms,
+                                       .bands = settings.bands,
+                                       .low_hz = settings.low_hz,
+                                       .high_hz = settings.high_hz,
+                                       .coefficients = settings.coefficients};
+  check_options<TrainSettings>([&] { options.check(); });
+  return options;
+}
+
 bool has_class_weights_file(const TrainSettings& settings) {
   return !settings.class_weights.empty() && settings.class_weights != "balanced";
 }
@@ -268,6 +282,7 @@ void check(const TrainSettings& settings) {
   if (settings.task != kTaskOfData) as_usage([&] { find_task(settings.task); });
   picture_options(settings);
   number_options(settings);
+  sound_options(settings);
   augmentation(settings);
   check_limits(settings_of_data(), settings);
   check_limits(settings_of_steps(), settings);

@@ -1,0 +1,78 @@
+#include "datasets/sound/sound.h"
+
+#include <sndfile.h>
+#include <soxr.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include "core/text/error.h"
+
+namespace miniqat::datasets {
+namespace {
+
+constexpr std::int64_t kLongestSeconds = 3600;
+
+struct CloseSound {
+  void operator()(SNDFILE* file) const { sf_close(file); }
+};
+
+}  // namespace
+
+std::span<const std::string_view> sound_endings() {
+  static constexpr std::array<std::string_view, 5> kEndings = {".wav", ".flac", ".ogg", ".oga", ".aiff"};
+  return kEndings;
+}
+
+Sound read_sound(const std::filesystem::path& path) {
+  SF_INFO info{};
+  const std::unique_ptr<SNDFILE, CloseSound> file(sf_open(path.c_str(), SFM_READ, &info));
+  if (!file) fail(path, " is no sound that can be read: ", sf_strerror(nullptr));
+  if (info.samplerate < 1 || info.channels < 1) fail(path, " has no samples");
+  if (info.frames > kLongestSeconds * info.samplerate) fail(path, " is longer than an hour");
+  constexpr std::int64_t kBlock = 1 << 14;
+  Sound sound{.samples = {}, .rate = info.samplerate};
+  std::vector<float> block(static_cast<std::size_t>(kBlock * info.channels));
+  // The header's number of frames may lie.
+  for (sf_count_t frames = 0; (frames = sf_readf_float(file.get(), block.data(), kBlock)) > 0;) {
+    if (std::ssize(sound.samples) + frames > kLongestSeconds * info.samplerate) fail(path, " is longer than an hour");
+    for (sf_count_t i = 0; i < frames; ++i) {
+      double sum = 0;
+      for (int c = 0; c < info.channels; ++c) sum += block[static_cast<std::size_t>(i * info.channels + c)];
+      sound.samples.push_back(static_cast<float>(sum / info.channels));
+    }
+  }
+  if (sf_error(file.get()) != SF_ERR_NO_ERROR) fail(path, " is a damaged sound: ", sf_strerror(file.get()));
+  if (sound.samples.empty()) fail(path, " has no samples");
+  for (const float sample : sound.samples)
+    if (!std::isfinite(sample)) fail(path, " has samples that are NaN or infinite");
+  return sound;
+}
+
+Sound resampled(const Sound& sound, std::int64_t rate) {
+  if (sound.rate == rate) return sound;
+  const double ratio = static_cast<double>(rate) / static_cast<double>(sound.rate);
+  Sound result{.samples = std::vector<float>(
+                   static_cast<std::size_t>(std::ceil(static_cast<double>(sound.samples.size()) * ratio))),
+               .rate = rate};
+  std::size_t made = 0;
+  const soxr_quality_spec_t quality = soxr_quality_spec(SOXR_HQ, 0);
+  const soxr_error_t trouble = soxr_oneshot(static_cast<double>(sound.rate), static_cast<double>(rate), 1,
+                                            sound.samples.data(), sound.samples.size(), nullptr, result.samples.data(),
+                                            result.samples.size(), &made, nullptr, &quality, nullptr);
+  if (trouble != nullptr) fail("cannot bring a sound of ", sound.rate, " samples a second to ", rate, ": ", trouble);
+  result.samples.resize(made);
+  return result;
+}
+
+std::vector<float> fitted(const Sound& sound, std::int64_t count) {
+  std::vector<float> result(static_cast<std::size_t>(count));
+  const std::int64_t size = std::ssize(sound.samples), shared = std::min(size, count);
+  const std::int64_t from = (size - shared) / 2, to = (count - shared) / 2;
+  std::copy_n(sound.samples.begin() + from, shared, result.begin() + to);
+  return result;
+}
+
+}  // namespace miniqat::datasets

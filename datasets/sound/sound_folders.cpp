@@ -1,0 +1,187 @@
+#include "datasets/sound/sound_folders.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/files/files.h"
+#include "core/platform/interruption.h"
+#include "core/text/classic.h"
+#include "core/text/error.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
+#include "core/threads/parallel.h"
+#include "datasets/decoding.h"
+#include "datasets/groups.h"
+#include "datasets/sound/features.h"
+#include "datasets/sound/sound.h"
+
+namespace miniqat::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNoise = "_background_noise_";
+
+bool is_sound(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), ascii_lower);
+  return std::ranges::find(sound_endings(), ending) != sound_endings().end();
+}
+
+/// Calls visit(path) for each sound below the folder, until it returns false.
+template <class Visit>
+void walk_sounds(const fs::path& folder, const Visit& visit) {
+  for (fs::recursive_directory_iterator place(folder), end; place != end; ++place) {
+    const std::string name = place->path().filename().string();
+    if (name.starts_with('.') || name == kNoise) {
+      if (place->is_directory()) place.disable_recursion_pending();
+      continue;
+    }
+    if (!place->is_directory() && is_sound(place->path()) && !visit(place->path())) return;
+  }
+}
+
+/// The paths inside `root` of the sounds below `folder`, in order.
+std::vector<std::string> sounds_in(const fs::path& root, const fs::path& folder) {
+  std::vector<std::string> files;
+  walk_sounds(folder, [&](const fs::path& path) {
+    files.push_back(path.lexically_relative(root).string());
+    return true;
+  });
+  std::ranges::sort(files);
+  return files;
+}
+
+/// The lines of a list of files; empty without one.
+std::set<std::string> listed_in(const fs::path& list) {
+  std::set<std::string> files;
+  if (!is_there(list)) return files;
+  const std::string text = read_file(list);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) files.insert(std::move(line));
+    at = end + 1;
+  }
+  return files;
+}
+
+class SoundReader {
+ public:
+  SoundReader(const fs::path& root, const LoadOptions& options)
+      : root_(root), options_(options), front_end_(options.sounds) {}
+
+  FoundParts read(const std::map<Part, fs::path>& folders) {
+    std::map<Part, std::vector<std::string>> files;
+    for (const auto& [part, folder] : folders) files[part] = sounds_in(root_, folder);
+    if (folders.size() == 1 && folders.begin()->second == root_) part_by_lists(files);
+    for (const auto& [part, list] : files) all_ += std::ssize(list);
+    FoundParts found;
+    for (const auto& [part, list] : files)
+      if (!list.empty()) found.found[part] = read_part(part, list, folders);
+    if (!broken_.empty()) report_broken(found);
+    return found;
+  }
+
+ private:
+  void part_by_lists(std::map<Part, std::vector<std::string>>& files) const {
+    const std::vector<std::string> all = std::exchange(files.begin()->second, {});
+    const Part rest = files.begin()->first;
+    const std::set<std::string> tests = listed_in(root_ / "testing_list.txt");
+    const std::set<std::string> validation = listed_in(root_ / "validation_list.txt");
+    for (const std::string& file : all) {
+      const Part part = tests.contains(file) ? Part::kTest : validation.contains(file) ? Part::kValidation : rest;
+      files[part].push_back(file);
+    }
+  }
+
+  PartData read_part(Part part, const std::vector<std::string>& files, const std::map<Part, fs::path>& folders) {
+    const auto folder = folders.find(part);
+    PartData data;
+    data.classes = classes_of(files, folder == folders.end() ? root_ : folder->second);
+    data.files = std::make_shared<const std::vector<std::string>>(files);
+    const Shape example = options_.sounds.example_shape();
+    data.images = Tensor(Shape{std::ssize(files), example[0], example[1]});
+    const std::int64_t size = example.elements();
+    const auto examples = data.images.values<float>();
+    constexpr std::int64_t kBlock = 64;
+    for (std::int64_t first = 0; first < std::ssize(files); first += kBlock) {
+      interruption_point();
+      decoding_went_on(done_, all_);
+      const std::int64_t count = std::min(kBlock, std::ssize(files) - first);
+      parallel_for(count, 1, [&](std::int64_t from, std::int64_t to) {
+        for (std::int64_t i = first + from; i < first + to; ++i)
+          read_example(files[static_cast<std::size_t>(i)], examples.subspan(i * size, size));
+      });
+      done_ += count;
+    }
+    decoding_went_on(done_, all_);
+    return data;
+  }
+
+  void read_example(const std::string& file, std::span<float> example) {
+    const SoundOptions& how = options_.sounds;
+    try {
+      const Sound sound = resampled(read_sound(root_ / file), how.rate);
+      front_end_.features(fitted(sound, how.samples()), example);
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex_);
+      broken_.push_back({.file = file, .why = error.what()});
+    }
+  }
+
+  /// Empty where no file has a class.
+  std::vector<std::string> classes_of(const std::vector<std::string>& files, const fs::path& folder) const {
+    const std::vector<std::string>& target = options_.numbers.target;
+    if (target.size() > 1) fail("the class of a sound is found by one expression (`target`), not by ", target.size());
+    if (!target.empty()) return groups_of_files(files, target.front());
+    std::vector<std::string> classes;
+    const std::string* without = nullptr;
+    for (const std::string& file : files) {
+      const fs::path inside = (root_ / file).lexically_relative(folder);
+      if (std::distance(inside.begin(), inside.end()) < 2)
+        without = &file;
+      else
+        classes.push_back(inside.begin()->string());
+    }
+    if (without != nullptr && !classes.empty())
+      fail(root_, ": ", quote(*without), " lies in no folder of a class; others do");
+    return classes;
+  }
+
+  void report_broken(FoundParts& found) {
+    std::ranges::sort(broken_, {}, &SkippedFile::file);
+    const std::string text = concat(root_, ": ", broken_.size(), " of ", counted(all_, "file"),
+                                    " cannot be read: ", quote(broken_.front().file), ": ", broken_.front().why);
+    if (!options_.skip_broken) fail(text, "; repair or remove them, or leave out what is broken with --skip-broken");
+    found.remarks.notes.push_back(concat("note: left out ", text));
+    found.remarks.skipped = broken_;
+  }
+
+  const fs::path& root_;
+  const LoadOptions& options_;
+  const FrontEnd front_end_;
+  std::int64_t all_ = 0, done_ = 0;
+  std::mutex mutex_;
+  std::vector<SkippedFile> broken_;
+};
+
+}  // namespace
+
+bool has_sounds(const fs::path& folder) {
+  bool found = false;
+  walk_sounds(folder, [&](const fs::path&) { return !(found = true); });
+  return found;
+}
+
+FoundParts read_sounds(const fs::path& root, const std::map<Part, fs::path>& folders, const LoadOptions& options) {
+  return SoundReader(root, options).read(folders);
+}
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+
+#include "datasets/dataset.h"
+#include "datasets/part_data.h"
+
+namespace miniqat::datasets {
+
+/// Whether there are sound files (sound_endings()) in the folder, at any depth; hidden folders do not count.
+bool has_sounds(const std::filesystem::path& folder);
+
+/// Reads the parts of a folder of sounds at `root` as LoadOptions::sounds says. The class of a file is the first
+/// capture of the expression in NumberOptions::target in its path or, without one, the folder that it lies in. A whole
+/// folder without parts may have the lists of Speech Commands, testing_list.txt and validation_list.txt, whose files
+/// are these parts; its folder _background_noise_ is no class. Files without any class are examples without answers.
+/// Throws Error for a file without a class beside others that have one, and in one line for files that cannot be read:
+/// it counts them and names the first. With LoadOptions::skip_broken these are among FileRemarks::skipped.
+FoundParts read_sounds(const std::filesystem::path& root, const std::map<Part, std::filesystem::path>& folders,
+                       const LoadOptions& options);
+
+}  // namespace miniqat::datasets
