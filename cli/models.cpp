@@ -56,17 +56,17 @@ void check(const models::Model& model, const ModelsArguments& arguments) {
 
 /// In lines below one another, where a terminal is too narrow for one.
 std::string in_last_column(std::string_view summary) {
-  constexpr std::size_t kBefore = 69, kLeast = 16;
+  constexpr std::size_t kBefore = 64, kLeast = 16;
   const std::size_t columns = terminal_columns(stdout).value_or(summary.size() + kBefore);
   const std::size_t width = std::max(columns, kBefore + kLeast) - kBefore;
   return joined(wrapped(summary, width), "\n" + std::string(kBefore, ' '));
 }
 
 void list() {
-  std::printf("%-17s %-12s %8s %12s %14s  %s\n", "model", "input", "outputs", "parameters", "multiply-adds", "layers");
+  std::printf("%-17s %-11s %7s %10s %13s  %s\n", "model", "input", "outputs", "parameters", "multiply-adds", "layers");
   for (const models::Model& model : models::model_table()) {
     const models::ModelSize size = models::size_of(build(model, {.batch_size = 1}), 1);
-    std::printf("%-17s %-12s %8ld %12ld %14ld  %s\n", std::string(model.name).c_str(), model.image.str().c_str(),
+    std::printf("%-17s %-11s %7ld %10ld %13ld  %s\n", std::string(model.name).c_str(), model.image.str().c_str(),
                 static_cast<long>(model.outputs), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), in_last_column(model.summary).c_str());
   }

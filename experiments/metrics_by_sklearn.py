@@ -1,5 +1,5 @@
-"""What scikit-learn says of small tables of numbers: writes tests/training/evaluate/metrics_by_sklearn.txt, which
-tests/training/evaluate/metrics_test.cpp compares with training/evaluate/metrics.h.
+"""What scikit-learn says of small tables of numbers: writes tests/training/task/metrics_by_sklearn.txt, which
+tests/training/task/metrics_test.cpp compares with training/task/metrics.h.
 
     python3 -m venv venv && venv/bin/pip install scikit-learn==1.7.2
     venv/bin/python experiments/metrics_by_sklearn.py
@@ -14,7 +14,7 @@ import sklearn
 from sklearn import metrics
 
 VERSION = "1.7.2"
-TABLE = pathlib.Path(__file__).resolve().parent.parent / "tests/training/evaluate/metrics_by_sklearn.txt"
+TABLE = pathlib.Path(__file__).resolve().parent.parent / "tests/training/task/metrics_by_sklearn.txt"
 lines = []
 
 

@@ -1,5 +1,7 @@
 #include "core/graph/losses.h"
 
+#include <algorithm>
+
 #include "core/graph/op_interfaces.h"
 #include "core/text/error.h"
 
@@ -24,6 +26,12 @@ bool is_loss(const Node& node) { return loss_inputs(node.op()).has_value(); }
 bool is_target(const Use& use) {
   const std::optional<LossInputs> inputs = loss_inputs(use.node->op());
   return inputs && inputs->target == use.input;
+}
+
+bool leads_to_targets(const Use& use) {
+  if (is_target(use)) return true;
+  const Node& node = *use.node;
+  return node.inputs().size() == 1 && !node.uses().empty() && std::ranges::all_of(node.uses(), leads_to_targets);
 }
 
 Output prediction_of(const Node& loss) { return loss.input(inputs_of_loss(loss).prediction); }

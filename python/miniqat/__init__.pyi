@@ -318,10 +318,13 @@ class Evaluation:
         """Pictures whose class was chosen."""
     @property
     def examples(self) -> int:
-        """Pictures."""
+        """Pictures, or other examples."""
     @property
     def loss(self) -> float:
-        """Mean cross entropy."""
+        """The mean of the task's loss; of classes: cross entropy."""
+    @property
+    def measures(self) -> dict[str, float]:
+        """What the task measures, by name; the first decides which of two networks is better."""
     @property
     def accuracy(self) -> float:
         """correct / examples."""

@@ -63,7 +63,7 @@ void skip_unused(const Graph& graph, LayerSearch& layers) {
 void take_all_but_targets(Graph& graph, Output tensor, Node& quantizer) {
   std::vector<Use> targets;
   for (const Use& use : tensor.node->uses(tensor.index))
-    if (is_target(use)) targets.push_back(use);
+    if (leads_to_targets(use)) targets.push_back(use);
   graph.reroute(tensor, quantizer.output());
   if (!targets.empty()) graph.reroute(quantizer.output(), tensor, targets);
 }

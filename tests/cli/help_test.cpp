@@ -166,7 +166,7 @@ TEST(Suggestions, ANameWithoutItsFlagIsKnown) {
   };
   asks("train lenet5", "--model lenet5");
   asks("train LeNet-5", "--model lenet5");
-  asks("train --epochs 1 resnet", "--model resnet20");
+  asks("train --epochs 1 resnet", "--model resnet8");
   asks("train mobilenet", "--model mobilenet_v1");
   asks("train net.onnx", "--model net.onnx");
   asks("train mnist", "--dataset mnist");

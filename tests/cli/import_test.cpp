@@ -292,7 +292,7 @@ TEST_F(ImportProgramTest, OnlyTheFirstOutputIsTrained) {
   ASSERT_NE(two.find(rate), std::string::npos);
   two.replace(two.find(rate), rate.size(), R"({"name": "fc/biases", "op": "Placeholder", "attrs": {"shape": [10]}})");
   place_.write("two.json", two);
-  expect_error(program(train), 1, {"two.json", "depends on [Placeholder \"fc/biases\"] as well as on the pictures"});
+  expect_error(program(train), 1, {"two.json", "depends on [Placeholder \"fc/biases\"] as well as on the examples"});
   EXPECT_FALSE(std::filesystem::exists(path("run")));
 }
 

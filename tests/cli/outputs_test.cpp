@@ -81,8 +81,8 @@ TEST_F(Outputs, ARegressionIsRefusedBeforeTheFirstStep) {
   const std::string one =
       replaced(replaced(tiny_classifier(), "[64, 10]", "[64, 1]"), R"("shape": [10])", R"("shape": [1])");
   place_.write("one.json", one);
-  expect_refused("one.json", {"the logits are [4,1]", "fc/BiasAdd gives one number for a picture",
-                              "miniqat trains classifiers of pictures, which have a logit for each class"});
+  expect_refused("one.json", {"the logits are [4,1]", "fc/BiasAdd gives one number for an example",
+                              "(--task)", "a network for classes has a logit for each class"});
   place_.write("three.json", replaced(replaced(one, "[64, 1]", "[64, 3]"), R"("shape": [1])", R"("shape": [3])"));
   expect_refused("three.json", {"the logits are [4,3], mnist needs [4,10]", "a logit for each class"});
 }
@@ -92,7 +92,7 @@ TEST_F(Outputs, SensorsAndPicturesAsOutputAreRefused) {
     {"name": "x", "op": "Placeholder", "attrs": {"shape": [4, 360]}},
     {"name": "w", "op": "Variable", "attrs": {"shape": [360, 10], "initializer": {"type": "he_normal"}}},
     {"name": "y", "op": "MatMul", "inputs": ["x", "w"]}], "outputs": ["y"]})");
-  expect_refused("rows.json", {"rows.json", "[Placeholder \"x\"] takes [4,360]", "classifiers of pictures"});
+  expect_refused("rows.json", {"rows.json", "the input is [4,360], the pictures of mnist are [8,8,1]"});
   place_.write("map.json", replaced(tiny_classifier(), R"("outputs": ["fc/BiasAdd"])", R"("outputs": ["pool1"])"));
   expect_refused("map.json", {"the first output, pool1 [4,4,4,4], must be logits [n, classes]"});
 }

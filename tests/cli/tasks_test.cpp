@@ -109,7 +109,7 @@ TEST_F(TasksTest, AnAutoencoderIsMeasuredByItsAnomalies) {
 }
 
 TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {
-  const std::string own = " --dataset sums.csv --target sum --steps 1 --out x";
+  const std::string own = " --dataset sums.csv --target sum --steps 1 --batch-size 10 --out x";
   using testing::mentions;
   const auto line_of = [](std::string text) { return text.substr(0, text.find('\n')); };
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --task classify", own))), {"no classes"}));

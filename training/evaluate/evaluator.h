@@ -9,7 +9,7 @@
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
 #include "integer/model.h"
-#include "training/evaluate/evaluation.h"
+#include "training/task/evaluation.h"
 #include "training/model_source.h"
 #include "training/run/run_source.h"
 #include "training/task/task.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/text/json.h"
-#include "training/evaluate/evaluation.h"
+#include "training/task/evaluation.h"
 
 namespace miniqat::training {
 

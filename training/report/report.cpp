@@ -88,7 +88,7 @@ Graph network_of(const RunDirectory& run, TrainSettings settings, const Classifi
   std::vector<std::int64_t> one(images.extents().begin(), images.extents().end());
   one.front() = 1;
   pictures.images = Tensor(Shape(one), images.rank() == 4 ? DType::kUInt8 : DType::kFloat32);
-  // Of the answers only their number matters.
+  // Only the number of the answers matters.
   pictures.classes = static_cast<int>(evaluation.outputs());
   pictures.labels = Tensor(Shape{1}, DType::kInt32);
   pictures.targets = Tensor(Shape{1, evaluation.outputs()});

@@ -4,7 +4,7 @@
 
 #include "core/text/error.h"
 #include "layers/layers.h"
-#include "training/evaluate/metrics.h"
+#include "training/task/metrics.h"
 #include "training/task/task.h"
 
 namespace miniqat::training {

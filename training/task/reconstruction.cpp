@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "layers/layers.h"
-#include "training/evaluate/metrics.h"
+#include "training/task/metrics.h"
 #include "training/task/task.h"
 
 namespace miniqat::training {

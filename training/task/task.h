@@ -9,13 +9,13 @@
 
 #include "core/graph/graph.h"
 #include "datasets/loader.h"
-#include "training/evaluate/evaluation.h"
+#include "training/task/evaluation.h"
 
 namespace miniqat::training {
 
 /// What decides a loss beside the task.
 struct LossOptions {
-  /// Of classes (SoftmaxCrossEntropyAttributes).
+  /// For classes (SoftmaxCrossEntropyAttributes).
   double label_smoothing = 0;
   std::vector<double> class_weights = {};
 
@@ -34,7 +34,7 @@ struct TrainingEnds {
 struct Scored {
   /// [examples, Task::scores]
   std::span<const double> scores;
-  /// Of one example.
+  /// How many numbers an example has there.
   std::size_t each = 0;
   /// Numbers that the network gives for an example.
   std::int64_t outputs = 0;

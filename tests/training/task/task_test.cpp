@@ -12,6 +12,8 @@
 #include "core/graph/graph_json.h"
 #include "core/tensors/random.h"
 #include "models/blocks.h"
+#include "quantize/op_roles.h"
+#include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
 #include "training/evaluate/evaluator.h"
@@ -74,6 +76,22 @@ TEST(Reconstruction, PicturesAreTheNumbersOfTheirBytes) {
   const datasets::Examples batch{
       .images = {Tensor::from<std::uint8_t>({1, 1, 2, 1}, std::vector<std::uint8_t>{10, 30}), {0.5f, 10}}};
   EXPECT_DOUBLE_EQ(concluded(reconstruction(), {0, 9}, batch).loss, 0.5);
+}
+
+TEST(Reconstruction, TheInputIsTheTargetAsItWasBeforeItsQuantizer) {
+  for (const Shape& shape : {Shape{4, 6}, Shape{4, 3, 2}}) {
+    Graph graph;
+    const Output x = layers::placeholder(graph, "inputs", shape);
+    const Output y = models::dense(graph, "fc", models::flatten(graph, "flat", x), 6);
+    graph.set_outputs({y});
+    const TrainingEnds ends = reconstruction().add_loss(graph, x, y, {});
+    EXPECT_EQ(ends.labels.node, nullptr);
+    quantize::create_training_graph(graph, {.quantize_input = true});
+    const Node* target = ends.loss.node->input(1).node;
+    if (shape.rank() > 2) target = target->input(0).node;
+    EXPECT_EQ(target, x.node) << shape;
+    EXPECT_TRUE(quantize::is_quantizer(*graph.at("flat").input(0).node)) << shape;
+  }
 }
 
 TEST(Multilabel, EachLabelIsAnAnswerOfItsOwn) {

@@ -1,4 +1,4 @@
-#include "training/evaluate/evaluation.h"
+#include "training/task/evaluation.h"
 
 #include <algorithm>
 #include <cmath>

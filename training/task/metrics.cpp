@@ -1,4 +1,4 @@
-#include "training/evaluate/metrics.h"
+#include "training/task/metrics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "training/evaluate/metrics.h"
+#include "training/task/metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  std::ifstream file(MINIQAT_SOURCE_DIR "/tests/training/evaluate/metrics_by_sklearn.txt");
+  std::ifstream file(MINIQAT_SOURCE_DIR "/tests/training/task/metrics_by_sklearn.txt");
   std::vector<Case> found;
   for (std::string text; std::getline(file, text);) {
     if (text.starts_with("#")) continue;

@@ -1,0 +1,79 @@
+#include "datasets/sound/features.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/errors.h"
+
+namespace miniqat::datasets::features_test {
+namespace {
+
+/// As experiments/features_by_librosa.py has it.
+std::vector<float> sound_of(std::int64_t count) {
+  std::vector<float> samples;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto t = static_cast<double>(i);
+    const double noise = static_cast<double>(i * 7919 % 1000) / 1000 - 0.5;
+    samples.push_back(static_cast<float>(0.5 * std::sin(0.03 * t + 0.00002 * t * t) + 0.1 * noise));
+  }
+  return samples;
+}
+
+std::vector<float> features_of(const SoundOptions& options, const std::vector<float>& samples) {
+  std::vector<float> example(static_cast<std::size_t>(options.example_shape().elements()));
+  FrontEnd(options).features(samples, example);
+  return example;
+}
+
+TEST(Features, AreThoseOfLibrosa) {
+  std::ifstream file(MINIQAT_SOURCE_DIR "/tests/datasets/sound/features_by_librosa.txt");
+  int lines = 0;
+  for (std::string text; std::getline(file, text);) {
+    if (text.starts_with("#")) continue;
+    std::istringstream words(text);
+    std::string features;
+    SoundOptions options;
+    double window = 0, stride = 0;
+    std::size_t step = 0;
+    words >> features >> options.rate >> window >> stride >> options.bands >> options.low_hz >> options.high_hz >> step;
+    options.features = features == "mfcc" ? Features::kMfcc : Features::kLogMel;
+    options.window_ms = 1000 * window / static_cast<double>(options.rate);
+    options.stride_ms = 1000 * stride / static_cast<double>(options.rate);
+    const std::vector<float> example = features_of(options, sound_of(options.rate));
+    const auto numbers = static_cast<std::size_t>(options.example_shape()[1]);
+    double number = 0;
+    for (std::size_t k = 0; words >> number; ++k)
+      EXPECT_NEAR(example.at(step * numbers + k), number, 1e-4) << text.substr(0, 50) << ", number " << k;
+    ++lines;
+  }
+  EXPECT_EQ(lines, 18);
+}
+
+TEST(Features, OfTheKeywordSpotterAre49StepsOf10) {
+  EXPECT_EQ(SoundOptions().example_shape(), (Shape{49, 10}));
+  SoundOptions raw{.features = Features::kRaw, .rate = 8000, .seconds = 0.5};
+  EXPECT_EQ(raw.example_shape(), (Shape{4000, 1}));
+  const std::vector<float> samples = sound_of(4000);
+  EXPECT_EQ(features_of(raw, samples), samples);
+}
+
+TEST(Features, OfSilenceAreFinite) {
+  for (const float number : features_of({}, std::vector<float>(16000))) EXPECT_TRUE(std::isfinite(number));
+}
+
+TEST(Features, OptionsThatDoNotFitAreNamed) {
+  const auto refusal = [](SoundOptions options) { return testing::error_of([&] { options.check(); }); };
+  EXPECT_EQ(refusal({}), "");
+  const std::pair<SoundOptions, const char*> cases[] = {
+      {{.rate = 10}, "sample_rate"},      {{.seconds = 0}, "seconds"},        {{.seconds = NAN}, "seconds"},
+      {{.window_ms = 2000}, "window_ms"}, {{.stride_ms = 0.01}, "stride_ms"}, {{.bands = 0}, "bands"},
+      {{.low_hz = 5000}, "low_hz"},       {{.high_hz = 9000}, "high_hz"},     {{.coefficients = 41}, "coefficients"}};
+  for (const auto& [options, name] : cases) EXPECT_TRUE(testing::mentions(refusal(options), {name})) << name;
+}
+
+}  // namespace
+}  // namespace miniqat::datasets::features_test

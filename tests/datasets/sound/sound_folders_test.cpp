@@ -1,0 +1,137 @@
+#include "datasets/sound/sound_folders.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "core/text/suggest.h"
+#include "datasets/sound/sound.h"
+#include "datasets/user_files.h"
+#include "tests/errors.h"
+#include "tests/temp_dir.h"
+
+namespace miniqat::datasets::sound_folders_test {
+namespace {
+
+using testing::error_of;
+using testing::mentions;
+
+void put(std::string& bytes, std::uint32_t value, int count) {
+  for (int i = 0; i < count; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+}
+
+/// A WAV file of 16 bits (the RIFF specification of 1991), with the samples of each channel in turns.
+std::string wav(const std::vector<std::int16_t>& samples, std::uint32_t rate, std::uint32_t channels = 1) {
+  const auto size = static_cast<std::uint32_t>(2 * samples.size());
+  std::string bytes = "RIFF";
+  put(bytes, 36 + size, 4);
+  bytes += "WAVEfmt ";
+  put(bytes, 16, 4), put(bytes, 1, 2), put(bytes, channels, 2), put(bytes, rate, 4), put(bytes, rate * channels * 2, 4);
+  put(bytes, channels * 2, 2), put(bytes, 16, 2);
+  bytes += "data";
+  put(bytes, size, 4);
+  for (const std::int16_t sample : samples) put(bytes, static_cast<std::uint16_t>(sample), 2);
+  return bytes;
+}
+
+std::string tone(std::int16_t height, std::size_t count = 80, std::uint32_t rate = 8000) {
+  return wav(std::vector<std::int16_t>(count, height), rate);
+}
+
+class SoundFoldersTest : public ::testing::Test {
+ protected:
+  SoundFoldersTest() {
+    options_.sounds = {.features = Features::kRaw, .rate = 8000, .seconds = 0.01};
+    options_.numbers.standardise = false;
+  }
+  Splits load() const { return load_user_files(place_.path() / "sounds", options_); }
+  void write(const std::string& file, const std::string& bytes) { place_.write("sounds/" + file, bytes); }
+
+  testing::TempDir place_;
+  LoadOptions options_;
+};
+
+TEST_F(SoundFoldersTest, AFolderIsAClass) {
+  for (int i = 0; i < 6; ++i) {
+    write(concat("low/", i, ".wav"), tone(static_cast<std::int16_t>(1000 + i)));
+    write(concat("high/", i, ".wav"), tone(static_cast<std::int16_t>(9000 + i)));
+  }
+  write("_background_noise_/rain.wav", tone(1));
+  write("low/readme.txt", "no sound");
+  const Splits splits = load();
+  EXPECT_EQ(splits.train.class_names, (std::vector<std::string>{"high", "low"}));
+  EXPECT_EQ(splits.train.size(), 10);
+  EXPECT_EQ(splits.test.size(), 2);
+  EXPECT_EQ(splits.train.example_shape(), (Shape{80, 1}));
+  EXPECT_FLOAT_EQ(splits.train.images.values<float>()[0], 9000.0f / 32768);
+  EXPECT_EQ(splits.test.file_of(0), "high/5.wav");
+}
+
+TEST_F(SoundFoldersTest, ANameMaySayTheClassAndTheGroup) {
+  for (const char* speaker : {"ann", "bob", "cyd"})
+    for (const char* digit : {"0", "1"}) write(concat(digit, "_", speaker, "_0.wav"), tone(100));
+  options_.numbers.target = {"^(\\d)_"};
+  options_.numbers.group_by = "_(\\w+)_";
+  options_.numbers.test_groups = {"bob"};
+  const Splits splits = load();
+  EXPECT_EQ(splits.train.class_names, (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(splits.test.size(), 2);
+  for (std::int64_t i = 0; i < 2; ++i) EXPECT_NE(splits.test.file_of(i).find("bob"), std::string::npos);
+}
+
+TEST_F(SoundFoldersTest, TheListsOfSpeechCommandsAreTheParts) {
+  for (const char* word : {"yes", "no"})
+    for (int i = 0; i < 4; ++i) write(concat(word, "/", i, ".wav"), tone(100));
+  write("testing_list.txt", "yes/1.wav\nno/1.wav\r\n");
+  write("validation_list.txt", "yes/2.wav\n");
+  const Splits splits = load();
+  EXPECT_EQ(splits.train.size(), 5);
+  EXPECT_EQ(splits.test.size(), 2);
+  ASSERT_TRUE(splits.validation);
+  EXPECT_EQ(splits.validation->file_of(0), "yes/2.wav");
+}
+
+TEST_F(SoundFoldersTest, ABrokenFileIsNamedOrLeftOut) {
+  for (int i = 0; i < 6; ++i)
+    for (const char* word : {"yes", "no"}) write(concat(word, "/", i, ".wav"), tone(100));
+  write("no/2.wav", "RIFF and nothing else");
+  write("yes/3.wav", wav({}, 8000));
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {"2 of 12 files", "no/2.wav", "--skip-broken"}));
+  options_.skip_broken = true;
+  const Splits splits = load();
+  EXPECT_EQ(splits.train.size() + splits.test.size(), 10);
+  EXPECT_EQ(splits.train.remarks->skipped.size(), 2u);
+  EXPECT_TRUE(mentions(splits.train.remarks->notes.at(0), {"note: left out", "2 of 12 files"}));
+}
+
+TEST_F(SoundFoldersTest, AFileWithoutAClassBesideOthersIsAnError) {
+  write("yes/0.wav", tone(100));
+  write("0.wav", tone(100));
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {"0.wav", "no folder of a class"}));
+}
+
+TEST(Sound, ChannelsBecomeTheirMeanAndTheMiddleIsKept) {
+  const testing::TempDir place;
+  place.write("two.wav", wav({1000, 3000, 2000, 4000, 0, 0}, 8000, 2));
+  const Sound sound = read_sound(place.path() / "two.wav");
+  EXPECT_EQ(sound.rate, 8000);
+  ASSERT_EQ(sound.samples.size(), 3u);
+  EXPECT_FLOAT_EQ(sound.samples[0], 2000.0f / 32768);
+  EXPECT_EQ(fitted(sound, 1), (std::vector<float>{sound.samples[1]}));
+  EXPECT_EQ(fitted(sound, 5), (std::vector<float>{0, sound.samples[0], sound.samples[1], sound.samples[2], 0}));
+}
+
+TEST(Sound, AToneKeepsItsPitchAtAnotherRate) {
+  Sound sound{.samples = {}, .rate = 8000};
+  for (int i = 0; i < 8000; ++i) sound.samples.push_back(static_cast<float>(std::sin(0.3 * i)));
+  const Sound twice = resampled(sound, 16000);
+  ASSERT_NEAR(static_cast<double>(twice.samples.size()), 16000, 1);
+  for (std::size_t i = 4000; i < 4100; ++i)
+    EXPECT_NEAR(twice.samples[i], std::sin(0.15 * static_cast<double>(i)), 2e-3) << i;
+  EXPECT_EQ(resampled(sound, 8000).samples, sound.samples);
+}
+
+}  // namespace
+}  // namespace miniqat::datasets::sound_folders_test
