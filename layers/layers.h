@@ -14,6 +14,7 @@
 #include "layers/parts.h"
 #include "layers/pool.h"
 #include "layers/reshape.h"
+#include "layers/sequences.h"
 #include "layers/softmax.h"
 #include "layers/space_to_batch.h"
 

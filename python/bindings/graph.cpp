@@ -3,13 +3,18 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
+#include <array>
+
 #include "core/graph/attribute_json.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/text/suggest.h"
 #include "importers/onnx/import.h"
+#include "layers/sequences.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/values.h"
 #include "quantize/quantizers.h"
@@ -32,6 +37,35 @@ OutputHandle add(const GraphPointer& graph, const std::string& op, const std::st
             for (const std::string& input : names) outputs.push_back(of.output_at(input));
             return of.add(name, made, std::move(outputs)).output().name();
           })};
+}
+
+Padding padding_named(const std::string& name) {
+  const auto found = std::ranges::find(kPaddingNames, name);
+  if (found == kPaddingNames.end()) fail(wrong_choice("padding", name, {kPaddingNames.begin(), kPaddingNames.end()}));
+  return static_cast<Padding>(found - kPaddingNames.begin());
+}
+
+using StepPads = std::array<std::int64_t, 2>;
+
+/// A convolution over sequences.
+template <auto build>
+OutputHandle convolve(const GraphPointer& graph, const std::string& name, const OutputLike& x, const OutputLike& filter,
+                      std::int64_t stride, const std::string& padding, std::int64_t dilation, const StepPads& pads) {
+  const std::string from = output_name(x, graph), by = output_name(filter, graph);
+  const layers::Conv1dAttributes attributes = {
+      .stride = stride, .padding = padding_named(padding), .dilation = dilation, .pads = pads};
+  return {graph, graph->locked([&](Graph& of) {
+            return build(of, name, of.output_at(from), of.output_at(by), attributes).name();
+          })};
+}
+
+template <auto build>
+OutputHandle pool(const GraphPointer& graph, const std::string& name, const OutputLike& x, std::int64_t window,
+                  std::int64_t stride, const std::string& padding, const StepPads& pads) {
+  const std::string from = output_name(x, graph);
+  const layers::Pool1dAttributes attributes = {
+      .window = window, .stride = stride, .padding = padding_named(padding), .pads = pads};
+  return {graph, graph->locked([&](Graph& of) { return build(of, name, of.output_at(from), attributes).name(); })};
 }
 
 OutputHandle output(const GraphPointer& graph, const std::string& name) {
@@ -82,6 +116,25 @@ void bind_outputs(py::class_<OutputHandle>& output) {
       .def("__repr__", [](const OutputHandle& self) { return "<miniqat.Output " + self.name + ">"; });
 }
 
+void bind_sequences(py::class_<GraphHandle, GraphPointer>& graph) {
+  const StepPads none = {0, 0};
+  graph
+      .def("conv1d", &convolve<layers::conv1d>, py::arg("name"), py::arg("x"), py::arg("filter"), py::arg("stride") = 1,
+           py::arg("padding") = "SAME", py::arg("dilation") = 1, py::arg("pads") = none,
+           "Adds a convolution over x, [n, steps, channels], and returns [n, steps', channels']. The filter is\n"
+           "[k, 1, in, out], pads are the steps before and after with padding \"EXPLICIT\". The node is a Conv2D over\n"
+           "images of width 1, between two Reshapes.")
+      .def("depthwise_conv1d", &convolve<layers::depthwise_conv1d>, py::arg("name"), py::arg("x"), py::arg("filter"),
+           py::arg("stride") = 1, py::arg("padding") = "SAME", py::arg("dilation") = 1, py::arg("pads") = none,
+           "conv1d of every channel by itself: the filter is [k, 1, in, multiplier].")
+      .def("max_pool1d", &pool<layers::max_pool1d>, py::arg("name"), py::arg("x"), py::arg("window") = 2,
+           py::arg("stride") = 0, py::arg("padding") = "VALID", py::arg("pads") = none,
+           "Adds a pool over x, [n, steps, channels]: the largest number of each window. Stride 0: as the window.")
+      .def("avg_pool1d", &pool<layers::avg_pool1d>, py::arg("name"), py::arg("x"), py::arg("window") = 2,
+           py::arg("stride") = 0, py::arg("padding") = "VALID", py::arg("pads") = none,
+           "max_pool1d with the mean of each window.");
+}
+
 void bind_graphs(py::class_<GraphHandle, GraphPointer>& graph) {
   graph.def(py::init([] { return handle_of(Graph()); }), "An empty graph.")
       .def_static(
@@ -130,6 +183,7 @@ void bind_graph(py::module_& module) {
       module, "Graph", "A network: nodes with unique names. Define it first, run it later (Session).");
   bind_outputs(output_class);
   bind_graphs(graph_class);
+  bind_sequences(graph_class);
   module.def(
       "read_graph", [](const std::filesystem::path& path) { return handle_of(read_graph(path)); }, py::arg("path"),
       "Reads a graph JSON file.");

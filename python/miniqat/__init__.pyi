@@ -56,6 +56,20 @@ class Graph:
         """Adds a node of the type `op` of graph JSON and returns its first output. Keywords are the attributes of graph
         JSON: add("Conv2D", "conv1/Conv2D", [x, w], strides=[2, 2], padding="SAME"), or a loss,
         add("Huber", "loss", [y, wanted], delta=0.5)."""
+    def conv1d(self, name: str, x: _Tensor, filter: _Tensor, stride: int = 1, padding: str = "SAME", dilation: int = 1,
+               pads: Sequence[int] = [0, 0]) -> Output:
+        """Adds a convolution over x, [n, steps, channels], and returns [n, steps', channels']. The filter is
+        [k, 1, in, out], pads are the steps before and after with padding "EXPLICIT". The node is a Conv2D over images
+        of width 1, between two Reshapes."""
+    def depthwise_conv1d(self, name: str, x: _Tensor, filter: _Tensor, stride: int = 1, padding: str = "SAME",
+                         dilation: int = 1, pads: Sequence[int] = [0, 0]) -> Output:
+        """conv1d of every channel by itself: the filter is [k, 1, in, multiplier]."""
+    def max_pool1d(self, name: str, x: _Tensor, window: int = 2, stride: int = 0, padding: str = "VALID",
+                   pads: Sequence[int] = [0, 0]) -> Output:
+        """Adds a pool over x, [n, steps, channels]: the largest number of each window. Stride 0: as the window."""
+    def avg_pool1d(self, name: str, x: _Tensor, window: int = 2, stride: int = 0, padding: str = "VALID",
+                   pads: Sequence[int] = [0, 0]) -> Output:
+        """max_pool1d with the mean of each window."""
     def output(self, name: str) -> Output:
         """The output "node" or "node:k"."""
     @property

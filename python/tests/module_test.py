@@ -119,6 +119,33 @@ class Rewrite(unittest.TestCase):
         np.testing.assert_array_equal(session.variable("w"), weights)
 
 
+class Sequences(unittest.TestCase):
+    def test_convolutions_and_pools_over_steps(self):
+        graph = miniqat.Graph()
+        x = graph.add("Placeholder", "x", shape=[2, 9, 3])
+        filter = graph.add("Variable", "w", shape=[3, 1, 3, 4], initializer={"type": "he_normal"})
+        each = graph.add("Variable", "d", shape=[2, 1, 4, 1], initializer={"type": "he_normal"})
+        y = graph.conv1d("y", x, "w", stride=2, padding="VALID")
+        z = graph.depthwise_conv1d("z", y, each, padding="EXPLICIT", pads=[1, 0])
+        outputs = [y, z, graph.max_pool1d("most", x), graph.avg_pool1d("mean", x, window=3, stride=2)]
+        session = miniqat.Session(graph)
+        numbers = np.random.default_rng(1).normal(size=(2, 9, 3)).astype(np.float32)
+        found = session.run(outputs, {x: numbers})
+        w, d = session.variables()["w"][:, 0], session.variables()["d"][:, 0, :, 0]
+        wanted = np.stack([np.einsum("nki,kio->no", numbers[:, s:s + 3], w) for s in (0, 2, 4, 6)], 1)
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-5)
+        before = np.pad(wanted, ((0, 0), (1, 0), (0, 0)))
+        np.testing.assert_allclose(found[1], before[:, :4] * d[0] + before[:, 1:] * d[1], rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(found[2], numbers[:, :8].reshape(2, 4, 2, 3).max(2))
+        np.testing.assert_allclose(found[3], np.stack([numbers[:, s:s + 3].mean(1) for s in (0, 2, 4, 6)], 1), rtol=1e-5, atol=1e-6)
+        # The second convolution reads the image that the first one gives.
+        self.assertEqual(next(node for node in graph.nodes() if node["name"] == "z")["inputs"], ["y", "d"])
+        with self.assertRaisesRegex(miniqat.Error, 'padding must be SAME, VALID or EXPLICIT, got "same"'):
+            graph.conv1d("u", x, filter, padding="same")
+        with self.assertRaisesRegex(miniqat.Error, r'"u" takes a sequence \[n, steps, channels\], got w'):
+            graph.max_pool1d("u", filter)
+
+
 class Page(unittest.TestCase):
     def test_examples_of_the_page_run(self):
         page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text()

@@ -4,6 +4,7 @@
 
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
+#include "tests/errors.h"
 
 namespace miniqat::models::models_test {
 namespace {
@@ -198,12 +199,7 @@ TEST(Models, PicturesOfAnySizeAreBuiltOrRefusedInWords) {
 
 std::string refusal(std::string_view model, const Shape& input) {
   Graph graph;
-  try {
-    find_model(model).build(graph, placeholder(graph, "images", input), {});
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return testing::error_of([&] { find_model(model).build(graph, placeholder(graph, "images", input), {}); });
 }
 
 TEST(Models, OtherRanksAreRefusedWithTheModelsThatTakeThem) {
