@@ -59,8 +59,8 @@ struct LayerPatterns {
 
   PatternRef vector = rank_up_to(1, op(types_with(OpRole::kParameter)));
   PatternRef bias_vector = one_of({vector, rank_up_to(1, op({layers::Identity::kType}, {vector}))});
-  PatternRef bias = one_of({op({layers::BiasAdd::kType}, {layer_output, anything()}),
-                            op_unordered({layers::Add::kType}, {layer_output, bias_vector}),
+  PatternRef bias = one_of({op({layers::BiasAdd::kType}, {rearranged, anything()}),
+                            op_unordered({layers::Add::kType}, {rearranged, bias_vector}),
                             op_unordered({layers::Add::kType}, {rearranged, op({BatchNormFold::kType})}),
                             op_unordered({layers::Add::kType}, {correction_add, per_channel}), batch_norm});
   PatternRef copy = op({layers::Identity::kType}, {one_of({bias, layer_output})});
@@ -70,7 +70,8 @@ struct LayerPatterns {
   PatternRef bypass_of_layer = op_unordered({layers::Add::kType}, {layer_output, anything()});
   PatternRef linear = one_of({bypass_of_bias, copy, bias, bypass_of_layer, layer_output});
 
-  PatternRef activation = one_of({op(types_with(OpRole::kClamp), {linear}), op({layers::Identity::kType}, {linear})});
+  PatternRef activation =
+      one_of({op(types_with(OpRole::kClamp), {one_of({linear, reshape})}), op({layers::Identity::kType}, {linear})});
   PatternRef post_activation_bypass = op_unordered({layers::Add::kType}, {anything(), activation});
 
   PatternRef whole =
@@ -136,9 +137,13 @@ bool is_only_reader(const Graph& graph, const Node* identity) {
   return readers == 1 && !fetched;
 }
 
-/// False for a BatchNorm that only follows the layer.
-bool is_part_of_layer(const Node* bias) {
-  return !bias || !bias->as<layers::BatchNorm>() || is_folded_late(*bias) || find_weight_scale(*bias);
+/// False for a BatchNorm that only follows the layer, and for a bias behind a Reshape that moves the channels.
+bool is_part_of_layer(const Node* bias, const Node* rearrangement) {
+  if (!bias) return true;
+  if (rearrangement && rearrangement->as<layers::Reshape>() &&
+      rearrangement->input(0).shape().channels() != rearrangement->output().shape().channels())
+    return false;
+  return !bias->as<layers::BatchNorm>() || is_folded_late(*bias) || find_weight_scale(*bias);
 }
 
 /// From the layer to the BatchNorm that normalises its result only for the statistics of a folded twin, or empty.
@@ -247,7 +252,7 @@ std::unordered_map<const Node*, Candidate> best_matches(const Graph& graph, cons
     for (const Match& found : matcher.find(root)) {
       const LayerMatch match = patterns.layer_match(found);
       if (!is_only_reader(graph, match.activation) || !is_only_reader(graph, match.copy) ||
-          !is_part_of_layer(match.bias))
+          !is_part_of_layer(match.bias, match.rearrangement))
         continue;
       const Candidate candidate = {match, is_read_inside(readers, match)};
       const auto [place, fresh] = best.try_emplace(match.layer, candidate);

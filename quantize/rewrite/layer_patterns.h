@@ -25,7 +25,7 @@ struct LayerMatch {
   /// Which of the layer's inputs takes the weights, and the tensor itself, before any quantizer.
   int weight_input = 1;
   Output weights;
-  /// BatchToSpaceND, or a Reshape before a bias or correction.
+  /// BatchToSpaceND, or a Reshape before a bias, a correction or a Relu.
   Node* rearrangement = nullptr;
   /// The product and the sum of a folded batch norm before its bias: post_conv_mul, correction_add.
   Node* correction_mul = nullptr;

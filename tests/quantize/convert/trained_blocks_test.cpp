@@ -66,7 +66,35 @@ Output split(Net& net) {
   return layers::concat(net.graph, "Concat", parts);
 }
 
+/// 64 steps of three channels: convolutions over them with a bias and with a batch norm, and pools.
+Output sequences(Net& net) {
+  Graph& graph = net.graph;
+  const auto filter = [&](const std::string& scope, const Shape& shape) {
+    return layers::variable(graph, scope + "/weights", shape);
+  };
+  const auto of_channels = [&](const std::string& name, std::int64_t channels, double value, bool trainable = true) {
+    return layers::variable(graph, name, {channels}, Initializer::constant(value), trainable);
+  };
+  Output x = layers::reshape(graph, "sequence", net.images, {.shape = {-1, 64, 3}});
+  x = layers::conv1d(graph, "a/Conv2D", x, filter("a", {5, 1, 3, 8}), {.stride = 2});
+  x = layers::relu(graph, "a/Relu", layers::bias_add(graph, "a/BiasAdd", x, of_channels("a/biases", 8, 0.1)));
+  x = layers::max_pool1d(graph, "pool", x);
+  x = layers::depthwise_conv1d(graph, "b/DepthwiseConv2d", x, filter("b", {3, 1, 8, 1}),
+                               {.padding = Padding::kExplicit, .dilation = 2, .pads = {4, 0}});
+  x = layers::conv1d(graph, "c/Conv2D", x, filter("c", {1, 1, 8, 6}));
+  x = layers::batch_norm(graph, "c/BatchNorm", x, of_channels("c/gamma", 6, 1), of_channels("c/beta", 6, 0),
+                         of_channels("c/moving_mean", 6, 0, false), of_channels("c/moving_variance", 6, 1, false));
+  x = layers::avg_pool1d(graph, "average", layers::relu(graph, "c/Relu", x), {.window = 4});
+  return layers::reshape(graph, "flat", x, {.shape = {-1, 24}});
+}
+
 const std::vector<Block> kBlocks = {
+    // Reshapes lie between a layer and its bias, its batch norm and its activation.
+    {"Sequences",
+     sequences,
+     {"a/Relu > a/act_quant", "b/DepthwiseConv2d > b/act_quant", "c/Relu > c/act_quant",
+      "average > average/activation_AvgPool_quant", "dense/act_quant"},
+     {"BiasAdd", "BatchNorm_quant"}},
     // As part of a layer a Clip needs no quantizer before it.
     {"Clip",
      [](Net& net) {
