@@ -60,6 +60,8 @@ struct Dataset {
   std::shared_ptr<const Standard> target_standard{};
   /// [n] int32: the group of each example, which no split takes apart. Undefined: each example is for itself.
   Tensor groups{};
+  /// The groups by their numbers, if the data name them.
+  std::vector<std::string> group_names{};
   /// Where each example is a file: their paths inside the data set's folder, one for each. Null otherwise.
   std::shared_ptr<const std::vector<std::string>> files{};
   /// On all the files that were read together with these. Null: there is nothing to say.

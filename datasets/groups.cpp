@@ -45,7 +45,7 @@ std::vector<std::string> groups_of_files(const std::vector<std::string>& files, 
   return groups;
 }
 
-std::vector<std::string> number_groups(std::span<const GroupedPart> parts) {
+void number_groups(std::span<const GroupedPart> parts) {
   std::map<std::string, const Dataset*> owners;
   for (const GroupedPart& one : parts)
     for (const std::string& name : *one.groups)
@@ -61,8 +61,8 @@ std::vector<std::string> number_groups(std::span<const GroupedPart> parts) {
     std::vector<std::int32_t> groups;
     for (const std::string& name : *one.groups) groups.push_back(numbers.at(name));
     one.part->groups = Tensor::from<std::int32_t>({std::ssize(groups)}, groups);
+    one.part->group_names = names;
   }
-  return names;
 }
 
 std::vector<std::int32_t> classes_of_groups(const Dataset& dataset) {
@@ -75,24 +75,27 @@ std::vector<std::int32_t> classes_of_groups(const Dataset& dataset) {
     one_each = known < 0 || known == label;
     known = label;
   }
-  if (!one_each) std::ranges::fill(classes, 0);
+  if (one_each) return classes;
+  for (const std::int32_t group : groups) classes[static_cast<std::size_t>(group)] = 0;
   return classes;
 }
 
-Splits split_off_groups(const Dataset& all, const std::vector<std::string>& names,
-                        const std::vector<std::string>& test_groups) {
+Splits split_off_groups(const Dataset& all, const std::vector<std::string>& test_groups) {
   constexpr std::int64_t kEvery = 6;
+  const std::vector<std::int32_t> classes = classes_of_groups(all);
+  const std::vector<std::string> names =
+      all.group_names.empty() ? numbers_below(static_cast<int>(classes.size())) : all.group_names;
   std::set<std::int32_t> chosen;
   for (const std::string& name : test_groups) chosen.insert(place_of(names, name));
   if (test_groups.empty()) {
-    const std::vector<std::int32_t> classes = classes_of_groups(all);
     std::map<std::int32_t, std::int64_t> seen;
     for (std::size_t group = 0; group < classes.size(); ++group)
-      if (++seen[classes[group]] % kEvery == 0) chosen.insert(static_cast<std::int32_t>(group));
+      if (classes[group] >= 0 && ++seen[classes[group]] % kEvery == 0) chosen.insert(static_cast<std::int32_t>(group));
   }
   std::vector<std::int64_t> held, left;
   for (std::int64_t i = 0; i < all.size(); ++i)
     (chosen.contains(all.groups.data<std::int32_t>()[i]) ? held : left).push_back(i);
+  if (held.empty() && !test_groups.empty()) fail("data set ", all.name, ": no example is of a test group");
   if (held.empty())
     fail("data set ", all.name, ": ", counted(names.size(), "group"), " are too few to hold the last of every ", kEvery,
          " out for the test part; name test groups");

@@ -18,18 +18,15 @@ struct GroupedPart {
   const std::vector<std::string>* groups;
 };
 
-/// Numbers the groups of all parts in the order of their names, which it returns, and sets Dataset::groups. Throws
-/// Error that names a group that stands in two parts.
-std::vector<std::string> number_groups(std::span<const GroupedPart> parts);
+/// Numbers the groups of all parts in the order of their names, and sets Dataset::groups and their names. Throws Error
+/// that names a group that stands in two parts.
+void number_groups(std::span<const GroupedPart> parts);
 
-/// Parts a data set without test examples: `test_groups` become these or, without any, the last of every six groups (of
-/// each class, if no group has two). `names` are those of Dataset::groups. Throws Error for an unknown group, and when
-/// one part would be empty.
-Splits split_off_groups(const Dataset& all, const std::vector<std::string>& names,
-                        const std::vector<std::string>& test_groups);
+/// What split_off_test() (hold_out.h) does with groups.
+Splits split_off_groups(const Dataset& all, const std::vector<std::string>& test_groups);
 
-/// The class of each group, by its number; all 0 where there are no classes or a group has two. One for each number up
-/// to the greatest.
+/// The class of each group, by its number; all 0 where there are no classes or a group has two. -1 for a number below
+/// the greatest that no group has.
 std::vector<std::int32_t> classes_of_groups(const Dataset& dataset);
 
 }  // namespace miniqat::datasets

@@ -157,7 +157,8 @@ std::string classes_too_small(const Dataset& held, const Dataset& left) {
   return shortened(joined(missing));
 }
 
-Splits split_off_test(const Dataset& all) {
+Splits split_off_test(const Dataset& all, const std::vector<std::string>& test_groups) {
+  if (all.groups.defined()) return split_off_groups(all, test_groups);
   constexpr std::int64_t kEvery = 6;
   std::vector<std::int64_t> seen(all.has_classes() ? all.classes : 1), held, left;
   for (std::int64_t example = 0; example < all.size(); ++example)

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "datasets/dataset.h"
 
@@ -33,8 +34,10 @@ Splits hold_out(const Splits& splits, std::int64_t n, HoldOut method = HoldOut::
 /// beside it, has some, the first few. "" without any.
 std::string classes_too_small(const Dataset& held, const Dataset& left);
 
-/// Parts a data set that has no test examples and no groups (groups.h): the last of every six examples of each class,
-/// if there are classes, become these. Throws Error when no class has six.
-Splits split_off_test(const Dataset& all);
+/// Parts a data set that has no test examples: the last of every six examples of each class, if there are classes,
+/// become these. Where examples have groups: the last of every six groups in the order of their numbers, of each class
+/// if no group has two classes; or the groups with these names. Throws Error when no class has six, for an unknown
+/// group, and when all groups are test groups.
+Splits split_off_test(const Dataset& all, const std::vector<std::string>& test_groups = {});
 
 }  // namespace miniqat::datasets

@@ -47,8 +47,8 @@ struct NumberOptions {
   /// Series of fewer steps are filled up to so many with the means of their channels. 0: all must have equally many.
   std::int64_t pad_to = 0;
   /// Examples of one group stay in one part. The name of a column, or an expression (ECMAScript) that finds the group
-  /// in the path of an example's file inside the data set: its first capture or, without any, what it matches. Without
-  /// effect where LoadOptions::whole_as_test is set, but that the column is none of numbers.
+  /// in the path of an example's file inside the data set: its first capture or, without any, what it matches. Where
+  /// LoadOptions::whole_as_test is set, data without such groups have none; otherwise they are an error.
   std::string group_by = {};
   /// The groups that are the test part. Empty: the last of every six.
   std::vector<std::string> test_groups = {};

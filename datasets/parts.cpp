@@ -32,9 +32,9 @@ class PartsToSplits {
     require_same_shapes();
     note_levels();
     if (options_.accept) options_.accept(first().example_shape());
-    std::vector<std::string> groups = set_groups();
-    Splits splits = without_skipped(parted(groups));
-    note_test_groups(splits, groups);
+    set_groups();
+    Splits splits = without_skipped(parted());
+    note_test_groups(splits);
     standardise(splits, options_.numbers);
     const auto remarks = std::make_shared<const FileRemarks>(std::move(parts_.remarks));
     for (Dataset* set : {&splits.train, &splits.test, splits.validation ? &*splits.validation : nullptr})
@@ -149,28 +149,37 @@ class PartsToSplits {
         parts_.remarks.notes.push_back(std::move(note));
   }
 
-  /// Returns their names; none where nobody asks for groups.
-  std::vector<std::string> set_groups() {
+  void set_groups() {
     const NumberOptions& options = options_.numbers;
     if (options.group_by.empty() && !options.test_groups.empty())
       fail(path_, ": there are test groups, but nothing says what a group is (--group-by)");
-    if (options.group_by.empty() || options_.whole_as_test) return {};
+    if (options.group_by.empty()) return;
+    try {
+      find_groups();
+    } catch (const Error&) {
+      // Other data than a run's own may have none.
+      if (!options_.whole_as_test) throw;
+    }
+  }
+
+  void find_groups() {
     std::vector<GroupedPart> grouped;
     for (auto& [part, data] : parts_.found) {
       if (data.groups.empty() && !data.files)
         fail(path_, ": examples are grouped by a column of a table or by the paths of their files; here are neither");
-      if (data.groups.empty()) data.groups = groups_of_files(*data.files, options.group_by);
+      if (data.groups.empty()) data.groups = groups_of_files(*data.files, options_.numbers.group_by);
       grouped.push_back({&sets_.at(part), &data.groups});
     }
-    return number_groups(grouped);
+    number_groups(grouped);
   }
 
-  void note_test_groups(const Splits& splits, const std::vector<std::string>& groups) {
-    if (groups.empty()) return;
+  void note_test_groups(const Splits& splits) {
+    if (!splits.test.groups.defined() || options_.whole_as_test) return;
+    const std::vector<std::string>& names = splits.test.group_names;
     std::set<std::string> held;
     for (const std::int32_t group : splits.test.groups.values<std::int32_t>())
-      held.insert(groups[static_cast<std::size_t>(group)]);
-    parts_.remarks.notes.push_back(concat("note: ", path_.string(), ": ", counted(groups.size(), "group"),
+      held.insert(names[static_cast<std::size_t>(group)]);
+    parts_.remarks.notes.push_back(concat("note: ", path_.string(), ": ", counted(names.size(), "group"),
                                           "; the test part has ", shortened(printable(joined(held)))));
   }
 
@@ -193,13 +202,11 @@ class PartsToSplits {
     return splits;
   }
 
-  /// `groups` are their names, if there are any.
-  Splits parted(const std::vector<std::string>& groups) const {
+  Splits parted() const {
     if (sets_.size() == 1 && (options_.whole_as_test || !sets_.contains(Part::kTrain)))
       return {.train = {}, .test = first()};
-    if (sets_.size() == 1)
-      return groups.empty() ? split_off_test(first()) : split_off_groups(first(), groups, options_.numbers.test_groups);
-    if (!groups.empty() && !options_.numbers.test_groups.empty())
+    if (sets_.size() == 1) return split_off_test(first(), options_.numbers.test_groups);
+    if (first().groups.defined() && !options_.numbers.test_groups.empty() && !options_.whole_as_test)
       fail(path_, " has a test part of its own; test groups (--test-groups) can be chosen where there is none");
     Splits splits;
     if (sets_.contains(Part::kTrain)) splits.train = sets_.at(Part::kTrain);

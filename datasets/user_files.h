@@ -14,7 +14,7 @@ bool is_path(const std::string& name);
 /// What to call a data set in the name of a run: its name, or that of its file or folder without an ending.
 std::string short_name(const std::string& name);
 
-/// Pictures from a user's files. `path` is one of
+/// Pictures or numbers from a user's files. `path` is one of
 ///
 ///   a folder with a folder of pictures (JPEG, PNG, BMP, WebP) for each class, or with such folders in train/ and in
 ///   test/ or val/, in any case
@@ -24,12 +24,19 @@ std::string short_name(const std::string& name);
 ///   a folder of x_train.npy, y_train.npy, x_test.npy, y_test.npy, or a .npz file of these arrays; other names are in
 ///   array_pictures.cpp
 ///
-///   a folder of train.csv and test.csv (or val.csv), each perhaps with .gz behind it, or one such file.
+///   a folder of train.csv and test.csv (or val.csv), each perhaps with .gz behind it, or one such file
 ///
-/// With both test and val, val becomes the validation part. Without either, the last of every six pictures of each
-/// class becomes a test picture; LoadOptions::whole_as_test makes all of them test pictures. The number of classes
-/// comes from the data; folders give them names. What was left out, and what rounding costs, is in Dataset::remarks.
-/// Throws Error in one line for a path where there is nothing of this kind, and what the readers throw.
+///   a folder of labels.csv and the recordings that it lists (arrays/recordings.h), or such folders train/ and test/
+///
+///   NAME_TRAIN.ts, which takes NAME_TEST.ts beside it, or another .ts file (arrays/ts.h), each perhaps with .gz, or a
+///   folder with one pair of these.
+///
+/// Arrays and tables that can be pictures are pictures, all others numbers (NumberOptions), standardised. With both
+/// test and val, val becomes the validation part. Without either, the last of every six examples of each class, or of
+/// every six groups, becomes a test example; LoadOptions::whole_as_test makes all of them test examples. The number of
+/// classes comes from the data; folders and texts give them names. What was left out, what a column became, and what
+/// rounding costs, is in Dataset::remarks. Throws Error in one line for a path where there is nothing of this kind, and
+/// what the readers throw.
 Splits load_user_files(const std::filesystem::path& path, const LoadOptions& options);
 
 /// One file of these formats as an example [h, w, c] uint8 of the size and the colour that the options ask for. Throws

@@ -100,14 +100,20 @@ class TsReader {
     if (dimensions_ != 0 && dimensions != dimensions_)
       fail(place(), " has ", counted(dimensions, "dimension"), answered ? ", counted without the answer" : "",
            "; the header announces ", dimensions_);
-    std::vector<float> values;
+    // One dimension after another: a line may announce more places than it has numbers.
+    std::vector<float> read;
     std::int64_t steps = 0;
     for (std::int64_t dimension = 0; dimension < dimensions; ++dimension) {
-      const std::int64_t found = read_dimension(take(line, ':'), dimension, dimensions, values);
+      const auto before = std::ssize(read);
+      read_dimension(take(line, ':'), dimension, read);
+      const std::int64_t found = std::ssize(read) - before;
       if (dimension == 0) steps = found;
       if (found != steps)
         fail(place(), ": dimension 1 has ", counted(steps, "step"), ", dimension ", dimension + 1, " has ", found);
     }
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < steps * dimensions; ++i)
+      values.push_back(read[static_cast<std::size_t>(i % dimensions * steps + i / dimensions)]);
     if (steps_ != 0 && equal_ && steps != steps_)
       fail(place(), " has ", counted(steps, "step"), "; @seriesLength announces ", steps_);
     stack_.add(std::move(values), dimensions, place());
@@ -115,19 +121,12 @@ class TsReader {
     if (answered) read_answer(trimmed(line));
   }
 
-  /// Puts the steps of a dimension into their places among `values`, [steps, dimensions]. Returns how many there are.
-  std::int64_t read_dimension(std::string_view text, std::int64_t dimension, std::int64_t dimensions,
-                              std::vector<float>& values) const {
+  /// Puts the steps of a dimension behind `values`.
+  void read_dimension(std::string_view text, std::int64_t dimension, std::vector<float>& values) const {
     const std::int64_t steps = std::ranges::count(text, ',') + 1;
-    // Later ones have the first one's length, or are refused.
-    if (dimension == 0) values.resize(static_cast<std::size_t>(steps * dimensions));
-    for (std::int64_t step = 0; step < steps; ++step) {
-      const auto where = [&] { return concat(place(), ", dimension ", dimension + 1, ", step ", step + 1); };
-      const float value = finite_in(trimmed(take(text, ',')), where);
-      const auto at = static_cast<std::size_t>(step * dimensions + dimension);
-      if (at < values.size()) values[at] = value;
-    }
-    return steps;
+    for (std::int64_t step = 0; step < steps; ++step)
+      values.push_back(finite_in(trimmed(take(text, ',')),
+                                 [&] { return concat(place(), ", dimension ", dimension + 1, ", step ", step + 1); }));
   }
 
   void read_answer(std::string_view text) {

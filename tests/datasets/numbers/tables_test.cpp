@@ -112,9 +112,10 @@ const Case kCases[] = {
     {"== train.csv\na,label\n1.5,x\n2,y", "error: has no column \"who\"", {.group_by = "who"}},
     {"== train.csv\na,label\n1.5,x\n2,y", "error: there are test groups, but nothing says", {.test_groups = {"who"}}},
     {"== train.csv\na,label,who\n1.5,x,ann\n2,y,ben\n",
-     "test [2,1] 1.5 2, classes x y: 0 1",
+     "test [2,1] 1.5 2, classes x y: 0 1, groups 0 1",
      {.group_by = "who"},
      true},
+    {"== train.csv\na,label\n1.5,x\n2,y\n", "test [2,1] 1.5 2, classes x y: 0 1", {.group_by = "who"}, true},
     // What is wrong, with its place.
     {"== train.csv\na,b,label\n1,2.5,x\n1,,y", "error: train.csv\" line 3, column b: a value is missing (nothing"},
     {"== train.csv\na,b,label\n1,2.5,x\n1,?,y", "error: line 3, column b: a value is missing (\"?\")"},

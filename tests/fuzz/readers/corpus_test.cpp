@@ -9,11 +9,10 @@
 #include "tests/cli/program.h"
 
 // The fuzzers' LLVMFuzzerTestOneInput, which CMakeLists.txt renames.
+#define MINIQAT_DATA_READERS(X) X(cifar10) X(csv) X(gzip) X(idx) X(npy) X(npz) X(number_table) X(picture) X(ts)
 #define MINIQAT_READERS(X) \
-  X(cifar10)               \
-  X(csv)                   \
-  X(graph_json)            \
-  X(gzip) X(idx) X(layer_bits) X(model_file) X(npy) X(npz) X(onnx) X(picture) X(run_directory) X(safetensors)
+  MINIQAT_DATA_READERS(X)  \
+  X(graph_json) X(layer_bits) X(model_file) X(onnx) X(run_directory) X(safetensors)
 #define MINIQAT_DECLARE(reader) extern "C" int fuzz_##reader(const std::uint8_t* data, std::size_t size);
 MINIQAT_READERS(MINIQAT_DECLARE)
 
