@@ -157,56 +157,20 @@ std::shared_ptr<Op> Relu::make(const Attributes& attributes) { return std::make_
 
 std::shared_ptr<Op> Relu6::make(const Attributes& attributes) { return std::make_shared<Relu6Op>(attributes); }
 
-Output relu(Graph& graph, const std::string& name, Output x) { return graph.add(name, Relu::make(), {x}).output(); }
-
-Output relu6(Graph& graph, const std::string& name, Output x) { return graph.add(name, Relu6::make(), {x}).output(); }
-
-void ClipAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("low", low);
-  visitor.field("high", high);
-}
-
 std::shared_ptr<Op> Clip::make(const Attributes& attributes) { return std::make_shared<ClipOp>(attributes); }
-
-Output clip(Graph& graph, const std::string& name, Output x, const ClipAttributes& attributes) {
-  return graph.add(name, Clip::make(attributes), {x}).output();
-}
-
-void HardSigmoidAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("alpha", alpha);
-  visitor.field("beta", beta);
-}
 
 std::shared_ptr<Op> HardSigmoid::make(const Attributes& attributes) {
   return std::make_shared<HardSigmoidOp>(attributes);
-}
-
-Output hard_sigmoid(Graph& graph, const std::string& name, Output x, const HardSigmoidAttributes& attributes) {
-  return graph.add(name, HardSigmoid::make(attributes), {x}).output();
 }
 
 std::shared_ptr<Op> HardSwish::make(const Attributes& attributes) {
   return std::make_shared<UnaryOp<HardSwish, HardSwishRule>>(attributes);
 }
 
-Output hard_swish(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, HardSwish::make(), {x}).output();
-}
-
-void LeakyReluAttributes::visit(AttributeVisitor& visitor) { visitor.field("alpha", alpha); }
-
 std::shared_ptr<Op> LeakyRelu::make(const Attributes& attributes) { return std::make_shared<LeakyReluOp>(attributes); }
-
-Output leaky_relu(Graph& graph, const std::string& name, Output x, const LeakyReluAttributes& attributes) {
-  return graph.add(name, LeakyRelu::make(attributes), {x}).output();
-}
 
 std::shared_ptr<Op> Sigmoid::make(const Attributes& attributes) {
   return std::make_shared<UnaryOp<Sigmoid, SigmoidRule>>(attributes);
-}
-
-Output sigmoid(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, Sigmoid::make(), {x}).output();
 }
 
 }  // namespace miniqat::layers

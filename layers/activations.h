@@ -22,8 +22,8 @@ struct Relu6 {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output relu(Graph& graph, const std::string& name, Output x);
-Output relu6(Graph& graph, const std::string& name, Output x);
+inline Output relu(Graph& graph, const std::string& name, Output x) { return graph.add<Relu>(name, {x}); }
+inline Output relu6(Graph& graph, const std::string& name, Output x) { return graph.add<Relu6>(name, {x}); }
 
 struct ClipAttributes {
   /// Stands for no bound.
@@ -33,7 +33,10 @@ struct ClipAttributes {
   double low = -1;
   double high = 1;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("low", low);
+    visitor.field("high", high);
+  }
 };
 
 /// y = min(max(x, low), high). Input x float32 of any shape; output like x. NaN stays NaN. The gradient is 0 where y is
@@ -44,7 +47,9 @@ struct Clip {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output clip(Graph& graph, const std::string& name, Output x, const ClipAttributes& attributes = {});
+inline Output clip(Graph& graph, const std::string& name, Output x, const ClipAttributes& attributes = {}) {
+  return graph.add<Clip>(name, {x}, attributes);
+}
 
 struct HardSigmoidAttributes {
   /// The slope of the line, rounded to float32. In [-1e30, 1e30].
@@ -52,7 +57,10 @@ struct HardSigmoidAttributes {
   /// Its height at 0, rounded to float32. In [-1e30, 1e30].
   double beta = 0.5;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("alpha", alpha);
+    visitor.field("beta", beta);
+  }
 };
 
 /// y = alpha x + beta, held within [0, 1]; with the defaults relu6(x + 3) / 6 (Howard et al., Searching for
@@ -64,7 +72,10 @@ struct HardSigmoid {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output hard_sigmoid(Graph& graph, const std::string& name, Output x, const HardSigmoidAttributes& attributes = {});
+inline Output hard_sigmoid(Graph& graph, const std::string& name, Output x,
+                           const HardSigmoidAttributes& attributes = {}) {
+  return graph.add<HardSigmoid>(name, {x}, attributes);
+}
 
 /// y = x * relu6(x + 3) / 6: 0 up to -3, x from 3 on (Howard et al., Searching for MobileNetV3, section 5.2). Input x
 /// float32 of any shape; output like x. NaN stays NaN. The gradient is 0 at -3 and 1 at 3.
@@ -74,13 +85,13 @@ struct HardSwish {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output hard_swish(Graph& graph, const std::string& name, Output x);
+inline Output hard_swish(Graph& graph, const std::string& name, Output x) { return graph.add<HardSwish>(name, {x}); }
 
 struct LeakyReluAttributes {
   /// The slope below 0, rounded to float32. In [0, 1e30].
   double alpha = 0.01;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) { visitor.field("alpha", alpha); }
 };
 
 /// y = x, or alpha x where x is below 0 (Maas et al. 2013, Rectifier nonlinearities improve neural network acoustic
@@ -92,7 +103,9 @@ struct LeakyRelu {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output leaky_relu(Graph& graph, const std::string& name, Output x, const LeakyReluAttributes& attributes = {});
+inline Output leaky_relu(Graph& graph, const std::string& name, Output x, const LeakyReluAttributes& attributes = {}) {
+  return graph.add<LeakyRelu>(name, {x}, attributes);
+}
 
 /// y = 1 / (1 + e^-x), in [0, 1]. Input x float32 of any shape; output like x. NaN stays NaN.
 struct Sigmoid {
@@ -101,6 +114,6 @@ struct Sigmoid {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output sigmoid(Graph& graph, const std::string& name, Output x);
+inline Output sigmoid(Graph& graph, const std::string& name, Output x) { return graph.add<Sigmoid>(name, {x}); }
 
 }  // namespace miniqat::layers

@@ -118,14 +118,13 @@ class BatchNormOp final : public OpOf<BatchNorm>,
   }
 
   OpTraits traits() const override {
-    OpTraits traits;
-    traits.backward_inputs = {0, 1};
-    traits.backward_in_place = true;
-    traits.gradient_over_input = 0;
-    traits.no_gradient = {3, 4};
+    OpTraits traits{.backward_in_place = true,
+                    .gradient_over_input = 0,
+                    .backward_inputs = {0, 1},
+                    .no_gradient = {3, 4},
+                    .optional_outputs = {0, 1, 2},
+                    .variance_inputs = {4}};
     if (attributes_.is_training) traits.updated_inputs = {3, 4};
-    traits.optional_outputs = {0, 1, 2};
-    traits.variance_inputs = {4};
     if (attributes_.is_training && attributes_.freeze_delay >= 0) traits.delays = {attributes_.freeze_delay};
     return traits;
   }
@@ -236,19 +235,6 @@ bool BatchNormAttributes::uses_batch(const Phase& phase) const {
   return phase.training && is_training && !frozen;
 }
 
-void BatchNormAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("epsilon", epsilon);
-  visitor.field("decay", decay);
-  visitor.field("is_training", is_training);
-  visitor.field("freeze_delay", freeze_delay);
-  visitor.field("folds_late", folds_late);
-}
-
 std::shared_ptr<Op> BatchNorm::make(const Attributes& attributes) { return std::make_shared<BatchNormOp>(attributes); }
-
-Output batch_norm(Graph& graph, const std::string& name, Output x, Output gamma, Output beta, Output moving_mean,
-                  Output moving_variance, const BatchNormAttributes& attributes) {
-  return graph.add(name, BatchNorm::make(attributes), {x, gamma, beta, moving_mean, moving_variance}).output();
-}
 
 }  // namespace miniqat::layers

@@ -29,7 +29,13 @@ struct BatchNormAttributes {
 
   /// Whether the statistics of the batch normalise.
   bool uses_batch(const Phase& phase) const;
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("epsilon", epsilon);
+    visitor.field("decay", decay);
+    visitor.field("is_training", is_training);
+    visitor.field("freeze_delay", freeze_delay);
+    visitor.field("folds_late", folds_late);
+  }
 };
 
 /// Batch normalisation over all axes but the last (Ioffe and Szegedy 2015, algorithm 1):
@@ -47,7 +53,9 @@ struct BatchNorm {
 };
 
 /// Returns y; mean and variance are outputs 1 and 2 of its node.
-Output batch_norm(Graph& graph, const std::string& name, Output x, Output gamma, Output beta, Output moving_mean,
-                  Output moving_variance, const BatchNormAttributes& attributes = {});
+inline Output batch_norm(Graph& graph, const std::string& name, Output x, Output gamma, Output beta, Output moving_mean,
+                         Output moving_variance, const BatchNormAttributes& attributes = {}) {
+  return graph.add<BatchNorm>(name, {x, gamma, beta, moving_mean, moving_variance}, attributes);
+}
 
 }  // namespace miniqat::layers

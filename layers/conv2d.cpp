@@ -154,12 +154,7 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     return {{fast_convolution(x, filter, attributes_, kDepthwise).output}};
   }
 
-  OpTraits traits() const final {
-    OpTraits traits;
-    traits.backward_inputs = {0, 1};
-    traits.gradient_over_input = 1;
-    return traits;
-  }
+  OpTraits traits() const final { return {.gradient_over_input = 1, .backward_inputs = {0, 1}}; }
 
   std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const final {
     const Shape& filter = inputs[1].shape;
@@ -314,13 +309,6 @@ class DepthwiseConv2dOp final : public ConvolutionOp<DepthwiseConv2d, true> {
 
 }  // namespace
 
-void Conv2dAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("strides", strides);
-  visitor.choice("padding", padding, kPaddingNames);
-  visitor.field("dilations", dilations);
-  visitor.field("pads", pads);
-}
-
 Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes) {
   return slide(images, {.window = {filter[0], filter[1]},
                         .strides = attributes.strides,
@@ -339,17 +327,8 @@ std::shared_ptr<Op> Conv2d::make(const Attributes& attributes) {
   return std::make_shared<ConvolutionOp<Conv2d, false>>(attributes);
 }
 
-Output conv2d(Graph& graph, const std::string& name, Output x, Output filter, const Conv2dAttributes& attributes) {
-  return graph.add(name, Conv2d::make(attributes), {x, filter}).output();
-}
-
 std::shared_ptr<Op> DepthwiseConv2d::make(const Attributes& attributes) {
   return std::make_shared<DepthwiseConv2dOp>(attributes);
-}
-
-Output depthwise_conv2d(Graph& graph, const std::string& name, Output x, Output filter,
-                        const DepthwiseConv2dAttributes& attributes) {
-  return graph.add(name, DepthwiseConv2d::make(attributes), {x, filter}).output();
 }
 
 }  // namespace miniqat::layers

@@ -17,7 +17,12 @@ struct Conv2dAttributes {
   /// With Padding::kExplicit.
   Pads pads = {0, 0, 0, 0};
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("strides", strides);
+    visitor.choice("padding", padding, kPaddingNames);
+    visitor.field("dilations", dilations);
+    visitor.field("pads", pads);
+  }
   friend bool operator==(const Conv2dAttributes&, const Conv2dAttributes&) = default;
 };
 
@@ -36,7 +41,10 @@ Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttribu
 /// The window of a Conv2d or DepthwiseConv2d node.
 Window2d window_of(const Node& convolution);
 
-Output conv2d(Graph& graph, const std::string& name, Output x, Output filter, const Conv2dAttributes& attributes = {});
+inline Output conv2d(Graph& graph, const std::string& name, Output x, Output filter,
+                     const Conv2dAttributes& attributes = {}) {
+  return graph.add<Conv2d>(name, {x, filter}, attributes);
+}
 
 using DepthwiseConv2dAttributes = Conv2dAttributes;
 
@@ -50,7 +58,9 @@ struct DepthwiseConv2d {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output depthwise_conv2d(Graph& graph, const std::string& name, Output x, Output filter,
-                        const DepthwiseConv2dAttributes& attributes = {});
+inline Output depthwise_conv2d(Graph& graph, const std::string& name, Output x, Output filter,
+                               const DepthwiseConv2dAttributes& attributes = {}) {
+  return graph.add<DepthwiseConv2d>(name, {x, filter}, attributes);
+}
 
 }  // namespace miniqat::layers

@@ -52,12 +52,7 @@ class DropoutOp final : public OpOf<Dropout> {
     return {inputs[0]};
   }
 
-  OpTraits traits() const override {
-    OpTraits traits;
-    traits.forward_in_place = true;
-    traits.backward_in_place = true;
-    return traits;
-  }
+  OpTraits traits() const override { return {.forward_in_place = true, .backward_in_place = true}; }
 
   void forward(const ForwardContext& context) const override {
     if (context.training)
@@ -96,12 +91,6 @@ class DropoutOp final : public OpOf<Dropout> {
 
 }  // namespace
 
-void DropoutAttributes::visit(AttributeVisitor& visitor) { visitor.field("rate", rate); }
-
 std::shared_ptr<Op> Dropout::make(const Attributes& attributes) { return std::make_shared<DropoutOp>(attributes); }
-
-Output dropout(Graph& graph, const std::string& name, Output x, const DropoutAttributes& attributes) {
-  return graph.add(name, Dropout::make(attributes), {x}).output();
-}
 
 }  // namespace miniqat::layers

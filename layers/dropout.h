@@ -11,7 +11,7 @@ struct DropoutAttributes {
   /// The share of elements that are dropped, in [0, 1).
   double rate = 0.5;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) { visitor.field("rate", rate); }
 };
 
 /// In training y = x * mask / (1 - rate), where mask is 0 with probability `rate` and else 1 (inverted dropout,
@@ -23,6 +23,8 @@ struct Dropout {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output dropout(Graph& graph, const std::string& name, Output x, const DropoutAttributes& attributes = {});
+inline Output dropout(Graph& graph, const std::string& name, Output x, const DropoutAttributes& attributes = {}) {
+  return graph.add<Dropout>(name, {x}, attributes);
+}
 
 }  // namespace miniqat::layers

@@ -138,9 +138,7 @@ class BinaryOp final : public OpOf<Kind>, public ChainMember {
   }
 
   OpTraits traits() const override {
-    OpTraits traits;
-    traits.forward_in_place = true;
-    traits.backward_in_place = true;
+    OpTraits traits{.forward_in_place = true, .backward_in_place = true};
     if constexpr (std::is_same_v<Kind, Mul>) traits.backward_inputs = {0, 1};
     if constexpr (std::is_same_v<Kind, Div>) {
       traits.backward_inputs = {1};
@@ -236,12 +234,7 @@ class BiasAddOp final : public OpOf<BiasAdd>, public ChainMember {
     return {inputs[0]};
   }
 
-  OpTraits traits() const override {
-    OpTraits traits;
-    traits.forward_in_place = true;
-    traits.backward_in_place = true;
-    return traits;
-  }
+  OpTraits traits() const override { return {.forward_in_place = true, .backward_in_place = true}; }
 
   std::optional<ChainRole> chain_role() const override { return chain_role::Bias{}; }
 
@@ -292,52 +285,24 @@ class BiasAddOp final : public OpOf<BiasAdd>, public ChainMember {
 
 std::shared_ptr<Op> Add::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Add>>(attributes); }
 
-Output add(Graph& graph, const std::string& name, Output a, Output b) {
-  return graph.add(name, Add::make(), {a, b}).output();
-}
-
 std::shared_ptr<Op> Sub::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Sub>>(attributes); }
-
-Output sub(Graph& graph, const std::string& name, Output a, Output b) {
-  return graph.add(name, Sub::make(), {a, b}).output();
-}
 
 std::shared_ptr<Op> Mul::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Mul>>(attributes); }
 
-Output mul(Graph& graph, const std::string& name, Output a, Output b) {
-  return graph.add(name, Mul::make(), {a, b}).output();
-}
-
 std::shared_ptr<Op> Div::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Div>>(attributes); }
-
-Output div(Graph& graph, const std::string& name, Output a, Output b) {
-  return graph.add(name, Div::make(), {a, b}).output();
-}
 
 std::shared_ptr<Op> Rsqrt::make(const Attributes& attributes) {
   return std::make_shared<UnaryOp<Rsqrt, RsqrtRule>>(attributes);
 }
 
-Output rsqrt(Graph& graph, const std::string& name, Output x) { return graph.add(name, Rsqrt::make(), {x}).output(); }
-
 std::shared_ptr<Op> Reciprocal::make(const Attributes& attributes) {
   return std::make_shared<UnaryOp<Reciprocal, ReciprocalRule>>(attributes);
-}
-
-Output reciprocal(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, Reciprocal::make(), {x}).output();
 }
 
 std::shared_ptr<Op> Square::make(const Attributes& attributes) {
   return std::make_shared<UnaryOp<Square, SquareRule>>(attributes);
 }
 
-Output square(Graph& graph, const std::string& name, Output x) { return graph.add(name, Square::make(), {x}).output(); }
-
 std::shared_ptr<Op> BiasAdd::make(const Attributes& attributes) { return std::make_shared<BiasAddOp>(attributes); }
-
-Output bias_add(Graph& graph, const std::string& name, Output x, Output bias) {
-  return graph.add(name, BiasAdd::make(), {x, bias}).output();
-}
 
 }  // namespace miniqat::layers

@@ -62,13 +62,13 @@ struct Square {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output add(Graph& graph, const std::string& name, Output a, Output b);
-Output sub(Graph& graph, const std::string& name, Output a, Output b);
-Output mul(Graph& graph, const std::string& name, Output a, Output b);
-Output div(Graph& graph, const std::string& name, Output a, Output b);
-Output rsqrt(Graph& graph, const std::string& name, Output x);
-Output reciprocal(Graph& graph, const std::string& name, Output x);
-Output square(Graph& graph, const std::string& name, Output x);
+inline Output add(Graph& graph, const std::string& name, Output a, Output b) { return graph.add<Add>(name, {a, b}); }
+inline Output sub(Graph& graph, const std::string& name, Output a, Output b) { return graph.add<Sub>(name, {a, b}); }
+inline Output mul(Graph& graph, const std::string& name, Output a, Output b) { return graph.add<Mul>(name, {a, b}); }
+inline Output div(Graph& graph, const std::string& name, Output a, Output b) { return graph.add<Div>(name, {a, b}); }
+inline Output rsqrt(Graph& graph, const std::string& name, Output x) { return graph.add<Rsqrt>(name, {x}); }
+inline Output reciprocal(Graph& graph, const std::string& name, Output x) { return graph.add<Reciprocal>(name, {x}); }
+inline Output square(Graph& graph, const std::string& name, Output x) { return graph.add<Square>(name, {x}); }
 
 /// y[..., c] = x[..., c] + bias[c]. Inputs x [..., c] float32 (rank 1 or more), bias [c]; output like x.
 /// Throws Error while building when the bias has another length than x's last axis.
@@ -78,6 +78,8 @@ struct BiasAdd {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output bias_add(Graph& graph, const std::string& name, Output x, Output bias);
+inline Output bias_add(Graph& graph, const std::string& name, Output x, Output bias) {
+  return graph.add<BiasAdd>(name, {x, bias});
+}
 
 }  // namespace miniqat::layers

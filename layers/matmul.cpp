@@ -49,12 +49,7 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
     return {{Shape{a[attributes_.transpose_a ? 1 : 0], b[attributes_.transpose_b ? 0 : 1]}}};
   }
 
-  OpTraits traits() const override {
-    OpTraits traits;
-    traits.backward_inputs = {0, 1};
-    traits.gradient_over_input = 1;
-    return traits;
-  }
+  OpTraits traits() const override { return {.gradient_over_input = 1, .backward_inputs = {0, 1}}; }
 
   std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override {
     return infer(inputs)[0].shape.elements() * inputs[0].shape[attributes_.transpose_a ? 0 : 1];
@@ -130,15 +125,6 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
 
 }  // namespace
 
-void MatMulAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("transpose_a", transpose_a);
-  visitor.field("transpose_b", transpose_b);
-}
-
 std::shared_ptr<Op> MatMul::make(const Attributes& attributes) { return std::make_shared<MatMulOp>(attributes); }
-
-Output matmul(Graph& graph, const std::string& name, Output a, Output b, const MatMulAttributes& attributes) {
-  return graph.add(name, MatMul::make(attributes), {a, b}).output();
-}
 
 }  // namespace miniqat::layers

@@ -11,7 +11,10 @@ struct MatMulAttributes {
   bool transpose_a = false;
   bool transpose_b = false;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("transpose_a", transpose_a);
+    visitor.field("transpose_b", transpose_b);
+  }
   friend bool operator==(const MatMulAttributes&, const MatMulAttributes&) = default;
 };
 
@@ -23,6 +26,9 @@ struct MatMul {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output matmul(Graph& graph, const std::string& name, Output a, Output b, const MatMulAttributes& attributes = {});
+inline Output matmul(Graph& graph, const std::string& name, Output a, Output b,
+                     const MatMulAttributes& attributes = {}) {
+  return graph.add<MatMul>(name, {a, b}, attributes);
+}
 
 }  // namespace miniqat::layers

@@ -165,15 +165,6 @@ class MeanOp final : public OpOf<Mean> {
 
 }  // namespace
 
-void MeanAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("axes", axes);
-  visitor.field("keep_dims", keep_dims);
-}
-
 std::shared_ptr<Op> Mean::make(const Attributes& attributes) { return std::make_shared<MeanOp>(attributes); }
-
-Output mean(Graph& graph, const std::string& name, Output x, const MeanAttributes& attributes) {
-  return graph.add(name, Mean::make(attributes), {x}).output();
-}
 
 }  // namespace miniqat::layers

@@ -14,7 +14,10 @@ struct MeanAttributes {
   /// Keep the axes with extent 1 instead of dropping them.
   bool keep_dims = false;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("axes", axes);
+    visitor.field("keep_dims", keep_dims);
+  }
 };
 
 /// The mean of x, float32, over some of its axes: [n, h, w, c] over {1, 2} gives [n, c]. Throws Error while building
@@ -25,6 +28,8 @@ struct Mean {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output mean(Graph& graph, const std::string& name, Output x, const MeanAttributes& attributes = {});
+inline Output mean(Graph& graph, const std::string& name, Output x, const MeanAttributes& attributes = {}) {
+  return graph.add<Mean>(name, {x}, attributes);
+}
 
 }  // namespace miniqat::layers

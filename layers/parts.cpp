@@ -271,13 +271,6 @@ class ConcatOp final : public OpOf<Concat> {
 
 }  // namespace
 
-void SliceAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("axes", axes);
-  visitor.field("starts", starts);
-  visitor.field("ends", ends);
-  visitor.field("steps", steps);
-}
-
 std::array<Cut, Shape::kMaxRank> SliceAttributes::cuts(int rank) const {
   Cuts result;
   for (std::size_t i = 0; i < axes.size(); ++i)
@@ -288,24 +281,8 @@ std::array<Cut, Shape::kMaxRank> SliceAttributes::cuts(int rank) const {
 
 std::shared_ptr<Op> Slice::make(const Attributes& attributes) { return std::make_shared<SliceOp>(attributes); }
 
-Output slice(Graph& graph, const std::string& name, Output x, const SliceAttributes& attributes) {
-  return graph.add(name, Slice::make(attributes), {x}).output();
-}
-
-void PadAttributes::visit(AttributeVisitor& visitor) { visitor.field("paddings", paddings); }
-
 std::shared_ptr<Op> Pad::make(const Attributes& attributes) { return std::make_shared<PadOp>(attributes); }
 
-Output pad(Graph& graph, const std::string& name, Output x, const PadAttributes& attributes) {
-  return graph.add(name, Pad::make(attributes), {x}).output();
-}
-
-void ConcatAttributes::visit(AttributeVisitor& visitor) { visitor.field("axis", axis); }
-
 std::shared_ptr<Op> Concat::make(const Attributes& attributes) { return std::make_shared<ConcatOp>(attributes); }
-
-Output concat(Graph& graph, const std::string& name, std::vector<Output> inputs, const ConcatAttributes& attributes) {
-  return graph.add(name, Concat::make(attributes), std::move(inputs)).output();
-}
 
 }  // namespace miniqat::layers

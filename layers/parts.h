@@ -29,7 +29,12 @@ struct SliceAttributes {
   /// 1 or more; all 1 when empty.
   std::vector<std::int64_t> steps = {};
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("axes", axes);
+    visitor.field("starts", starts);
+    visitor.field("ends", ends);
+    visitor.field("steps", steps);
+  }
   /// One for each axis of a tensor of that rank, which has the axes.
   std::array<Cut, Shape::kMaxRank> cuts(int rank) const;
 };
@@ -42,13 +47,15 @@ struct Slice {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output slice(Graph& graph, const std::string& name, Output x, const SliceAttributes& attributes);
+inline Output slice(Graph& graph, const std::string& name, Output x, const SliceAttributes& attributes) {
+  return graph.add<Slice>(name, {x}, attributes);
+}
 
 struct PadAttributes {
   /// [before, after] for every axis of the input, none negative.
   std::vector<std::array<std::int64_t, 2>> paddings;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) { visitor.field("paddings", paddings); }
 };
 
 /// Surrounds x, float32, with zeros: extent e of an axis becomes before + e + after.
@@ -58,13 +65,15 @@ struct Pad {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output pad(Graph& graph, const std::string& name, Output x, const PadAttributes& attributes);
+inline Output pad(Graph& graph, const std::string& name, Output x, const PadAttributes& attributes) {
+  return graph.add<Pad>(name, {x}, attributes);
+}
 
 struct ConcatAttributes {
   /// Counts from the end when negative.
   std::int64_t axis = -1;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) { visitor.field("axis", axis); }
 };
 
 /// Joins one or more float32 tensors along an axis; all other extents must agree. The output's extent along the axis is
@@ -75,7 +84,9 @@ struct Concat {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output concat(Graph& graph, const std::string& name, std::vector<Output> inputs,
-              const ConcatAttributes& attributes = {});
+inline Output concat(Graph& graph, const std::string& name, std::vector<Output> inputs,
+                     const ConcatAttributes& attributes = {}) {
+  return graph.add<Concat>(name, std::move(inputs), attributes);
+}
 
 }  // namespace miniqat::layers

@@ -208,23 +208,8 @@ class AvgPoolOp final : public OpOf<AvgPool> {
 
 }  // namespace
 
-void PoolAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("window", window);
-  visitor.field("strides", strides);
-  visitor.choice("padding", padding, kPaddingNames);
-  visitor.field("pads", pads);
-}
-
 std::shared_ptr<Op> MaxPool::make(const Attributes& attributes) { return std::make_shared<MaxPoolOp>(attributes); }
 
 std::shared_ptr<Op> AvgPool::make(const Attributes& attributes) { return std::make_shared<AvgPoolOp>(attributes); }
-
-Output max_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes) {
-  return graph.add(name, MaxPool::make(attributes), {x}).output();
-}
-
-Output avg_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes) {
-  return graph.add(name, AvgPool::make(attributes), {x}).output();
-}
 
 }  // namespace miniqat::layers

@@ -19,7 +19,12 @@ struct PoolAttributes {
   /// With Padding::kExplicit.
   Pads pads = {0, 0, 0, 0};
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("window", window);
+    visitor.field("strides", strides);
+    visitor.choice("padding", padding, kPaddingNames);
+    visitor.field("pads", pads);
+  }
 };
 
 /// The largest value in every window: x [n, h, w, c] float32 to [n, oh, ow, c]. Padding never wins. Of equal values the
@@ -41,7 +46,11 @@ struct AvgPool {
 /// The window that a pool lays over images [n, h, w, c]. Throws what slide() throws.
 Window2d window_of(const Shape& images, const PoolAttributes& attributes);
 
-Output max_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes = {});
-Output avg_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes = {});
+inline Output max_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes = {}) {
+  return graph.add<MaxPool>(name, {x}, attributes);
+}
+inline Output avg_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes = {}) {
+  return graph.add<AvgPool>(name, {x}, attributes);
+}
 
 }  // namespace miniqat::layers

@@ -22,11 +22,7 @@ class ViewOp : public OpOf<Kind> {
  public:
   using OpOf<Kind>::OpOf;
 
-  OpTraits traits() const final {
-    OpTraits traits;
-    traits.view = true;
-    return traits;
-  }
+  OpTraits traits() const final { return {.view = true}; }
 
   void forward(const ForwardContext& context) const final { copy_elements(context.input(0), context.output(0)); }
 
@@ -83,16 +79,6 @@ class ReshapeOp final : public ViewOp<Reshape> {
 
 std::shared_ptr<Op> Identity::make(const Attributes& attributes) { return std::make_shared<IdentityOp>(attributes); }
 
-Output identity(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, Identity::make(), {x}).output();
-}
-
-void ReshapeAttributes::visit(AttributeVisitor& visitor) { visitor.field("shape", shape); }
-
 std::shared_ptr<Op> Reshape::make(const Attributes& attributes) { return std::make_shared<ReshapeOp>(attributes); }
-
-Output reshape(Graph& graph, const std::string& name, Output x, const ReshapeAttributes& attributes) {
-  return graph.add(name, Reshape::make(attributes), {x}).output();
-}
 
 }  // namespace miniqat::layers

@@ -15,13 +15,13 @@ struct Identity {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output identity(Graph& graph, const std::string& name, Output x);
+inline Output identity(Graph& graph, const std::string& name, Output x) { return graph.add<Identity>(name, {x}); }
 
 struct ReshapeAttributes {
   /// One extent may be -1: what is left of the elements.
   std::vector<std::int64_t> shape;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) { visitor.field("shape", shape); }
 };
 
 /// The same elements, of any dtype, under another shape, as a view: it costs nothing. Throws Error with both shapes
@@ -32,6 +32,8 @@ struct Reshape {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output reshape(Graph& graph, const std::string& name, Output x, const ReshapeAttributes& attributes);
+inline Output reshape(Graph& graph, const std::string& name, Output x, const ReshapeAttributes& attributes) {
+  return graph.add<Reshape>(name, {x}, attributes);
+}
 
 }  // namespace miniqat::layers

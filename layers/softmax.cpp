@@ -26,11 +26,7 @@ class SoftmaxOp final : public OpOf<Softmax> {
   }
 
   OpTraits traits() const override {
-    OpTraits traits;
-    traits.forward_in_place = true;
-    traits.backward_in_place = true;
-    traits.backward_outputs = {0};
-    return traits;
+    return {.forward_in_place = true, .backward_in_place = true, .backward_outputs = {0}};
   }
 
   void forward(const ForwardContext& context) const override {
@@ -151,12 +147,7 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Mea
     return {{Shape{}, DType::kFloat32}};
   }
 
-  OpTraits traits() const override {
-    OpTraits traits;
-    traits.backward_inputs = {1};
-    traits.no_gradient = {1};
-    return traits;
-  }
+  OpTraits traits() const override { return {.backward_inputs = {1}, .no_gradient = {1}}; }
 
   LossInputs loss_inputs() const override { return {.prediction = 0, .target = 1, .values = TargetValues::kClasses}; }
 
@@ -234,22 +225,8 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Mea
 
 std::shared_ptr<Op> Softmax::make(const Attributes& attributes) { return std::make_shared<SoftmaxOp>(attributes); }
 
-Output softmax(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, Softmax::make(), {x}).output();
-}
-
-void SoftmaxCrossEntropyAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("label_smoothing", label_smoothing);
-  visitor.field("class_weights", class_weights);
-}
-
 std::shared_ptr<Op> SoftmaxCrossEntropy::make(const Attributes& attributes) {
   return std::make_shared<SoftmaxCrossEntropyOp>(attributes);
-}
-
-Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name,
-                             const SoftmaxCrossEntropyAttributes& attributes) {
-  return graph.add(name, SoftmaxCrossEntropy::make(attributes), {logits, labels}).output();
 }
 
 }  // namespace miniqat::layers

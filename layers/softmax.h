@@ -16,7 +16,7 @@ struct Softmax {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output softmax(Graph& graph, const std::string& name, Output x);
+inline Output softmax(Graph& graph, const std::string& name, Output x) { return graph.add<Softmax>(name, {x}); }
 
 struct SoftmaxCrossEntropyAttributes {
   /// The share of the target that is spread over all classes alike, in [0, 1) (Szegedy et al. 2015, section 7).
@@ -24,7 +24,10 @@ struct SoftmaxCrossEntropyAttributes {
   /// By what the loss of a row is multiplied, for each class as its label; empty: by 1.
   std::vector<double> class_weights = {};
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("label_smoothing", label_smoothing);
+    visitor.field("class_weights", class_weights);
+  }
 };
 
 /// The mean over n of w_label times the cross entropy between the target of label n and softmax(logits[n]), where w are
@@ -43,7 +46,9 @@ struct SoftmaxCrossEntropy {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name = "loss",
-                             const SoftmaxCrossEntropyAttributes& attributes = {});
+inline Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name = "loss",
+                                    const SoftmaxCrossEntropyAttributes& attributes = {}) {
+  return graph.add<SoftmaxCrossEntropy>(name, {logits, labels}, attributes);
+}
 
 }  // namespace miniqat::layers

@@ -192,30 +192,12 @@ class BatchToSpaceNdOp final : public BlockOp<BatchToSpaceNd, false> {
 
 }  // namespace
 
-void SpaceToBatchAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("block_shape", block_shape);
-  visitor.field("paddings", paddings);
-}
-
-void BatchToSpaceAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("block_shape", block_shape);
-  visitor.field("crops", crops);
-}
-
 std::shared_ptr<Op> SpaceToBatchNd::make(const Attributes& attributes) {
   return std::make_shared<SpaceToBatchNdOp>(attributes);
 }
 
 std::shared_ptr<Op> BatchToSpaceNd::make(const Attributes& attributes) {
   return std::make_shared<BatchToSpaceNdOp>(attributes);
-}
-
-Output space_to_batch(Graph& graph, const std::string& name, Output x, const SpaceToBatchAttributes& attributes) {
-  return graph.add(name, SpaceToBatchNd::make(attributes), {x}).output();
-}
-
-Output batch_to_space(Graph& graph, const std::string& name, Output x, const BatchToSpaceAttributes& attributes) {
-  return graph.add(name, BatchToSpaceNd::make(attributes), {x}).output();
 }
 
 }  // namespace miniqat::layers

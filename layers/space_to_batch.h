@@ -15,7 +15,10 @@ struct SpaceToBatchAttributes {
   /// [before, after] zeros around each of these axes; left out for none.
   std::vector<std::array<std::int64_t, 2>> paddings = {};
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("block_shape", block_shape);
+    visitor.field("paddings", paddings);
+  }
 };
 
 /// Deals the pixels of x, float32, out to the batch, as tf.space_to_batch_nd does, with strides block_shape from each
@@ -36,7 +39,10 @@ struct BatchToSpaceAttributes {
   /// [before, after] pixels to cut off each spatial axis of the result; left out for none.
   std::vector<std::array<std::int64_t, 2>> crops = {};
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("block_shape", block_shape);
+    visitor.field("crops", crops);
+  }
 };
 
 /// The inverse of SpaceToBatchND, crops taking the place of its paddings: x [bh*bw*n, h, w, c] to
@@ -48,7 +54,13 @@ struct BatchToSpaceNd {
   static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
-Output space_to_batch(Graph& graph, const std::string& name, Output x, const SpaceToBatchAttributes& attributes);
-Output batch_to_space(Graph& graph, const std::string& name, Output x, const BatchToSpaceAttributes& attributes);
+inline Output space_to_batch(Graph& graph, const std::string& name, Output x,
+                             const SpaceToBatchAttributes& attributes) {
+  return graph.add<SpaceToBatchNd>(name, {x}, attributes);
+}
+inline Output batch_to_space(Graph& graph, const std::string& name, Output x,
+                             const BatchToSpaceAttributes& attributes) {
+  return graph.add<BatchToSpaceNd>(name, {x}, attributes);
+}
 
 }  // namespace miniqat::layers

@@ -27,9 +27,7 @@ class UnaryOp : public OpOf<Kind> {
 
   /// An output that gives the gradient lets forward write over the input.
   OpTraits traits() const final {
-    OpTraits traits;
-    traits.forward_in_place = true;
-    traits.backward_in_place = true;
+    OpTraits traits{.forward_in_place = true, .backward_in_place = true};
     (Rule::kReadsOutput ? traits.backward_outputs : traits.backward_inputs) = {0};
     return traits;
   }

@@ -105,9 +105,7 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
   }
 
   OpTraits traits() const override {
-    OpTraits traits;
-    traits.forward_in_place = true;
-    traits.backward_in_place = true;
+    OpTraits traits{.forward_in_place = true, .backward_in_place = true};
     if (attributes_.observes_range()) {
       traits.no_gradient = {1, 2};
       traits.updated_inputs = {1, 2};
@@ -351,20 +349,6 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
 }  // namespace
 
 std::shared_ptr<Op> FakeQuant::make(const Attributes& attributes) { return std::make_shared<FakeQuantOp>(attributes); }
-
-void FakeQuantAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("bits", bits);
-  visitor.field("narrow_range", narrow_range);
-  visitor.field("symmetric", symmetric);
-  visitor.field("power_of_two", power_of_two);
-  visitor.field("per_channel", per_channel);
-  visitor.choice("range", range, range_kind_names());
-  visitor.field("ema_decay", ema_decay);
-  visitor.field("delay", delay);
-  visitor.field("dampening", dampening);
-  visitor.field("dampening_steps", dampening_steps);
-  visitor.field("is_training", is_training);
-}
 
 double FakeQuantAttributes::dampening_in(std::int64_t step) const {
   if (step >= dampening_steps) return dampening;

@@ -44,7 +44,19 @@ struct FakeQuantAttributes {
   /// At that value of the quantization step counter.
   bool quantizes(std::int64_t quantization_step) const { return !is_training || quantization_step >= delay; }
   GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric, power_of_two}; }
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("bits", bits);
+    visitor.field("narrow_range", narrow_range);
+    visitor.field("symmetric", symmetric);
+    visitor.field("power_of_two", power_of_two);
+    visitor.field("per_channel", per_channel);
+    visitor.choice("range", range, range_kind_names());
+    visitor.field("ema_decay", ema_decay);
+    visitor.field("delay", delay);
+    visitor.field("dampening", dampening);
+    visitor.field("dampening_steps", dampening_steps);
+    visitor.field("is_training", is_training);
+  }
 };
 
 /// Simulates quantization: y = scale * (q - zero_point), with a straight-through gradient.

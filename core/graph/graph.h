@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/graph/attributes.h"
 #include "core/tensors/tensor.h"
 
 namespace miniqat {
 
-class AttributeVisitor;
 class GraphRollback;
 class Node;
 class Op;
@@ -148,6 +148,11 @@ class Graph {
   /// Appends a node. Throws when the name is empty, taken or malformed, an input is not of this graph, or shape
   /// inference refuses.
   Node& add(const std::string& name, std::shared_ptr<const Op> op, std::vector<Output> inputs);
+  /// The same of an op of that kind, say layers::Conv2d. Returns its first output.
+  template <class Kind>
+  Output add(const std::string& name, std::vector<Output> inputs, const typename Kind::Attributes& attributes = {}) {
+    return add(name, Kind::make(attributes), std::move(inputs)).output();
+  }
   /// Makes all consumers of `from` (but `to`'s own node), and the graph outputs that name it, take `to`. Returns how
   /// many edges moved.
   int reroute(Output from, Output to);

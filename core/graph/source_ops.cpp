@@ -130,11 +130,6 @@ void VariableAttributes::visit(AttributeVisitor& visitor) {
   visitor.end();
 }
 
-void ConstantAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("shape", shape);
-  visitor.field("value", value);
-}
-
 namespace {
 
 /// Its value comes from the session, as a variable's does.
@@ -205,16 +200,16 @@ std::shared_ptr<Op> Variable::make(const Attributes& attributes) { return std::m
 std::shared_ptr<Op> Constant::make(const Attributes& attributes) { return std::make_shared<ConstantOp>(attributes); }
 
 Output placeholder(Graph& graph, const std::string& name, const Shape& shape, DType dtype) {
-  return graph.add(name, Placeholder::make({shape.to_vector(), dtype}), {}).output();
+  return graph.add<Placeholder>(name, {}, {shape.to_vector(), dtype});
 }
 
 Output variable(Graph& graph, const std::string& name, const Shape& shape, const Initializer& initializer,
                 bool trainable) {
-  return graph.add(name, Variable::make({shape.to_vector(), trainable, initializer}), {}).output();
+  return graph.add<Variable>(name, {}, {shape.to_vector(), trainable, initializer});
 }
 
 Output constant(Graph& graph, const std::string& name, const Shape& shape, std::vector<double> value) {
-  return graph.add(name, Constant::make({shape.to_vector(), std::move(value)}), {}).output();
+  return graph.add<Constant>(name, {}, {shape.to_vector(), std::move(value)});
 }
 
 void register_source_ops() {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/attributes.h"
 #include "core/graph/graph.h"
 #include "core/tensors/tensor.h"
 
@@ -92,7 +91,10 @@ struct ConstantAttributes {
   /// One number for all elements, or all of them.
   std::vector<double> value = {0};
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("shape", shape);
+    visitor.field("value", value);
+  }
 };
 
 /// A float32 tensor that never changes.

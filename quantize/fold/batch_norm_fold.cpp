@@ -83,12 +83,7 @@ class BatchNormFoldOp final : public OpOf<BatchNormFold> {
     return infer_vectors(inputs, kRoles, 2);
   }
 
-  OpTraits traits() const override {
-    OpTraits traits;
-    traits.backward_inputs = {0, 2, 3};
-    traits.variance_inputs = {3};
-    return traits;
-  }
+  OpTraits traits() const override { return {.backward_inputs = {0, 2, 3}, .variance_inputs = {3}}; }
 
   void forward(const ForwardContext& context) const override {
     const auto gamma = input(context, 0), beta = input(context, 1), mean = input(context, 2);
@@ -152,10 +147,7 @@ class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>, public Tak
   }
 
   OpTraits traits() const override {
-    OpTraits traits;
-    traits.backward_inputs = {0, 1, 2, 3, 4};
-    traits.no_gradient = {3, 4};
-    traits.variance_inputs = {2, 4};
+    OpTraits traits{.backward_inputs = {0, 1, 2, 3, 4}, .no_gradient = {3, 4}, .variance_inputs = {2, 4}};
     if (attributes_.freeze_delay >= 0) traits.delays = {attributes_.freeze_delay};
     return traits;
   }
@@ -259,12 +251,7 @@ class BatchNormScaleOp final : public OpOf<BatchNormScale> {
     return infer_vectors(inputs, kRoles, 2);
   }
 
-  OpTraits traits() const override {
-    OpTraits traits;
-    traits.no_gradient = {0, 1};
-    traits.variance_inputs = {1};
-    return traits;
-  }
+  OpTraits traits() const override { return {.no_gradient = {0, 1}, .variance_inputs = {1}}; }
 
   void forward(const ForwardContext& context) const override {
     const auto floor = static_cast<float>(attributes_.floor);
@@ -290,8 +277,6 @@ class BatchNormScaleOp final : public OpOf<BatchNormScale> {
 
 }  // namespace
 
-void BatchNormFoldAttributes::visit(AttributeVisitor& visitor) { visitor.field("epsilon", epsilon); }
-
 std::shared_ptr<Op> BatchNormFold::make(const Attributes& attributes) {
   return std::make_shared<BatchNormFoldOp>(attributes);
 }
@@ -300,18 +285,8 @@ bool BatchNormCorrectionAttributes::is_frozen(const Phase& phase) const {
   return phase.training && freeze_delay >= 0 && phase.quantization_step >= freeze_delay;
 }
 
-void BatchNormCorrectionAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("epsilon", epsilon);
-  visitor.field("freeze_delay", freeze_delay);
-}
-
 std::shared_ptr<Op> BatchNormCorrection::make(const Attributes& attributes) {
   return std::make_shared<BatchNormCorrectionOp>(attributes);
-}
-
-void BatchNormScaleAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("epsilon", epsilon);
-  visitor.field("floor", floor);
 }
 
 std::shared_ptr<Op> BatchNormScale::make(const Attributes& attributes) {

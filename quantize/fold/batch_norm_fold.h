@@ -20,7 +20,7 @@ namespace miniqat::quantize {
 struct BatchNormFoldAttributes {
   double epsilon = 0.001;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) { visitor.field("epsilon", epsilon); }
 };
 
 /// A batch norm as an affine map: gamma * (x - mean) / sigma + beta = multiplier * x + bias.
@@ -38,7 +38,10 @@ struct BatchNormCorrectionAttributes {
   std::int64_t freeze_delay = -1;
 
   bool is_frozen(const Phase& phase) const;
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("epsilon", epsilon);
+    visitor.field("freeze_delay", freeze_delay);
+  }
 };
 
 /// Corrections, so that the weights are quantized as in evaluation, scaled by the slow moving sigma_m, while the
@@ -58,7 +61,10 @@ struct BatchNormScaleAttributes {
   /// The least magnitude of gamma that scales weights, above 0.
   double floor = 1e-3;
 
-  void visit(AttributeVisitor& visitor);
+  void visit(AttributeVisitor& visitor) {
+    visitor.field("epsilon", epsilon);
+    visitor.field("floor", floor);
+  }
 };
 
 /// For folding with a single convolution: the factor by which the weights are multiplied before they are quantized and
