@@ -81,11 +81,10 @@ void require_right_steps(const models::Model& model, const Variant& variant) {
   StepJudge judge;
   // The findings name its nodes.
   NoiseTraining training(workload_of(model, variant, kSmallBatch));
-  training.session().set_observer(judge.observer());
+  training.session().set_observer(&judge);
   training.step();
   training.session().set_observer(nullptr);
-  if (!judge.findings().empty())
-    fail(std::string(model.name), ", ", variant.what, ": ", judge.findings().front().text());
+  if (!judge.findings.empty()) fail(std::string(model.name), ", ", variant.what, ": ", judge.findings.front().text());
 }
 
 /// `batch`, or less when not even the fewest steps of that many pictures would fit into the time there is.
@@ -228,14 +227,7 @@ std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_se
   NoiseTraining training(workload_of(models::find_model(model), single, kBatch));
   std::vector<LoadedSpeed> speeds;
   for (const Neighbourhood& all : kNeighbourhoods)
-    speeds.push_back({.model = model,
-                      .neighbours = all.name,
-                      .batch = kBatch,
-                      .threads = threads,
-                      .all_threads = {},
-                      .one_thread = {},
-                      .of_bar = {},
-                      .disturbance = {}});
+    speeds.push_back({.model = model, .neighbours = all.name, .batch = kBatch, .threads = threads});
   for (int round = 0; round < kRounds; ++round)
     for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k) {
       const bool is_busy = kNeighbourhoods[k].is_busy;

@@ -46,12 +46,12 @@ struct LoadedSpeed {
   std::string neighbours;
   std::int64_t batch = 0;
   int threads = 0;
-  std::vector<double> all_threads, one_thread;
+  std::vector<double> all_threads = {}, one_thread = {};
   /// all_threads as a multiple of the better of half the speed without neighbours and one_thread; none without
   /// neighbours.
-  std::vector<double> of_bar;
+  std::vector<double> of_bar = {};
   /// What disturbed the rounds: load other than the neighbours'. Beside these, being interrupted is no disturbance.
-  Disturbance disturbance;
+  Disturbance disturbance = {};
 };
 
 /// A model's W8A8 training steps on thread_count() threads and on one, without neighbours and beside both kinds of them

@@ -4,48 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
-#include <set>
 
-#include "bench/judge/exact_op.h"
-#include "core/engine/sweep.h"
 #include "core/tensors/shape.h"
 #include "core/text/error.h"
 
 namespace miniqat::bench {
-
-class StepJudge::Observer final : public StepObserver {
- public:
-  void begin(const Plan& plan) override;
-  void before(const Plan::ForwardStep& step) override;
-  void after(const Plan::ForwardStep& step) override;
-  void before(const Plan::BackwardStep& step) override;
-  void after(const Plan::BackwardStep& step) override;
-  void end(const Plan& plan) override;
-
-  std::vector<StepFinding> findings;
-  std::int64_t steps = 0;
-  std::int64_t compared = 0;
-  std::int64_t vague = 0;
-
- private:
-  bool is_judged(const Plan::ForwardStep& step) const { return !unjudged_.contains(&step); }
-  void compare(const Plan::ForwardStep& step, const std::string& what, const Tensor& got, const Bounded& wanted);
-  void compare_sum(const Plan::ForwardStep& step, const Plan::BackwardStep& backward,
-                   const ExactStep::Gradient& gradient);
-  void expect_untouched(const Plan::ForwardStep* step, const Tensor* tensor, const std::string& what);
-  void note(const Plan::ForwardStep& step, std::string what, std::string difference);
-  const Plan::ForwardStep& forward_of(const Plan::BackwardStep& step) const;
-
-  std::map<const ForwardContext*, const Plan::ForwardStep*> steps_by_context_;
-  std::map<const Plan::ForwardStep*, std::unique_ptr<ExactStep>> exact_;
-  /// The content of each tensor: written last, or found there first.
-  std::map<const Tensor*, Tensor> contents_;
-  /// Steps that were given something that is not finite.
-  std::set<const Plan::ForwardStep*> unjudged_;
-  std::vector<Bounded> d_outputs_;
-};
-
 namespace {
 
 double number_at(const Tensor& tensor, std::int64_t i) {
@@ -91,21 +54,7 @@ std::string StepFinding::text() const {
   return concat(describe(*node), members.size() > 1 ? " (" + also + ")" : "", " ", what, " ", difference);
 }
 
-StepJudge::StepJudge() : observer_(std::make_unique<Observer>()) {}
-
-StepJudge::~StepJudge() = default;
-
-StepObserver* StepJudge::observer() const { return observer_.get(); }
-
-const std::vector<StepFinding>& StepJudge::findings() const { return observer_->findings; }
-
-std::int64_t StepJudge::steps() const { return observer_->steps; }
-
-std::int64_t StepJudge::compared() const { return observer_->compared; }
-
-std::int64_t StepJudge::vague() const { return observer_->vague; }
-
-void StepJudge::Observer::begin(const Plan& plan) {
+void StepJudge::begin(const Plan& plan) {
   steps_by_context_.clear();
   exact_.clear();
   contents_.clear();
@@ -118,14 +67,13 @@ void StepJudge::Observer::begin(const Plan& plan) {
   }
 }
 
-void StepJudge::Observer::note(const Plan::ForwardStep& step, std::string what, std::string difference) {
+void StepJudge::note(const Plan::ForwardStep& step, std::string what, std::string difference) {
   findings.push_back(
       {.node = step.node, .members = step.members, .what = std::move(what), .difference = std::move(difference)});
 }
 
 /// Notes a tensor that does not hold any more what was written to it.
-void StepJudge::Observer::expect_untouched(const Plan::ForwardStep* step, const Tensor* tensor,
-                                           const std::string& what) {
+void StepJudge::expect_untouched(const Plan::ForwardStep* step, const Tensor* tensor, const std::string& what) {
   const auto [found, fresh] = contents_.try_emplace(tensor);
   if (fresh) {
     found->second = tensor->clone();
@@ -141,8 +89,8 @@ void StepJudge::Observer::expect_untouched(const Plan::ForwardStep* step, const 
   }
 }
 
-void StepJudge::Observer::compare(const Plan::ForwardStep& step, const std::string& what, const Tensor& got,
-                                  const Bounded& wanted) {
+void StepJudge::compare(const Plan::ForwardStep& step, const std::string& what, const Tensor& got,
+                        const Bounded& wanted) {
   if (!is_judged(step)) return;
   double worst = 0, largest = 0;
   std::int64_t at = 0;
@@ -162,7 +110,7 @@ void StepJudge::Observer::compare(const Plan::ForwardStep& step, const std::stri
               number_at(wanted.value, at), "; ", allowed_at(wanted, at), " would be rounding"));
 }
 
-void StepJudge::Observer::before(const Plan::ForwardStep& step) {
+void StepJudge::before(const Plan::ForwardStep& step) {
   for (std::size_t k = 0; k < step.context.inputs.size(); ++k)
     expect_untouched(&step, step.context.inputs[k], concat("input ", k, " (", step.inputs[k].name(), ")"));
   for (const Tensor* input : step.context.inputs)
@@ -170,7 +118,7 @@ void StepJudge::Observer::before(const Plan::ForwardStep& step) {
   exact_[&step] = std::make_unique<ExactStep>(step);
 }
 
-void StepJudge::Observer::after(const Plan::ForwardStep& step) {
+void StepJudge::after(const Plan::ForwardStep& step) {
   ++steps;
   const ExactStep& exact = *exact_.at(&step);
   const ForwardContext& context = step.context;
@@ -186,11 +134,11 @@ void StepJudge::Observer::after(const Plan::ForwardStep& step) {
     compare(step, concat("state ", k), *context.state[k], exact.state(k));
 }
 
-const Plan::ForwardStep& StepJudge::Observer::forward_of(const Plan::BackwardStep& step) const {
+const Plan::ForwardStep& StepJudge::forward_of(const Plan::BackwardStep& step) const {
   return *steps_by_context_.at(step.context.forward);
 }
 
-void StepJudge::Observer::before(const Plan::BackwardStep& step) {
+void StepJudge::before(const Plan::BackwardStep& step) {
   d_outputs_.clear();
   for (std::size_t k = 0; k < step.context.d_outputs.size(); ++k) {
     const Tensor* d_output = step.context.d_outputs[k];
@@ -203,8 +151,8 @@ void StepJudge::Observer::before(const Plan::BackwardStep& step) {
 }
 
 /// If one tensor of the graph is several inputs of the step, only their sum is known.
-void StepJudge::Observer::compare_sum(const Plan::ForwardStep& step, const Plan::BackwardStep& backward,
-                                      const ExactStep::Gradient& gradient) {
+void StepJudge::compare_sum(const Plan::ForwardStep& step, const Plan::BackwardStep& backward,
+                            const ExactStep::Gradient& gradient) {
   const std::size_t first = gradient.inputs.front();
   const std::string what = concat("the gradient of input ", first, " (", step.inputs[first].name(), ")");
   const Tensor& got = *backward.context.d_inputs[first];
@@ -216,7 +164,7 @@ void StepJudge::Observer::compare_sum(const Plan::ForwardStep& step, const Plan:
   compare(step, what, sum, gradient.sum);
 }
 
-void StepJudge::Observer::after(const Plan::BackwardStep& step) {
+void StepJudge::after(const Plan::BackwardStep& step) {
   ++steps;
   const Plan::ForwardStep& forward = forward_of(step);
   std::vector<bool> wanted;
@@ -233,7 +181,7 @@ void StepJudge::Observer::after(const Plan::BackwardStep& step) {
   }
 }
 
-void StepJudge::Observer::end(const Plan& plan) {
+void StepJudge::end(const Plan& plan) {
   if (plan.forward.empty()) return;
   const Plan::ForwardStep* last = &plan.forward.back();
   for (const Tensor* fetch : plan.fetches) expect_untouched(last, fetch, "a fetched tensor");

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
-namespace miniqat {
-class Node;
-class StepObserver;
-}  // namespace miniqat
+#include "bench/judge/exact_op.h"
+#include "core/engine/sweep.h"
 
 namespace miniqat::bench {
 
@@ -33,28 +33,43 @@ struct StepFinding {
 /// Results from a NaN or an infinity are not judged.
 ///
 ///   StepJudge judge;
-///   session.set_observer(judge.observer());
+///   session.set_observer(&judge);
 ///   session.train_step(...);
-///   for (const StepFinding& finding : judge.findings()) ...
+///   for (const StepFinding& finding : judge.findings) ...
 ///
 /// For the fast backend only. Takes as long as several runs of the reference loops, and all tensors' memory.
-class StepJudge {
+class StepJudge final : public StepObserver {
  public:
-  StepJudge();
-  ~StepJudge();
-  /// For Session::set_observer; lives as long as the judge.
-  StepObserver* observer() const;
+  void begin(const Plan& plan) override;
+  void before(const Plan::ForwardStep& step) override;
+  void after(const Plan::ForwardStep& step) override;
+  void before(const Plan::BackwardStep& step) override;
+  void after(const Plan::BackwardStep& step) override;
+  void end(const Plan& plan) override;
 
   /// The findings of all runs so far.
-  const std::vector<StepFinding>& findings() const;
-  std::int64_t steps() const;
+  std::vector<StepFinding> findings;
+  std::int64_t steps = 0;
   /// Numbers that were compared, and those of them that might have been off by a tenth of their tensor's largest.
-  std::int64_t compared() const;
-  std::int64_t vague() const;
+  std::int64_t compared = 0;
+  std::int64_t vague = 0;
 
  private:
-  class Observer;
-  std::unique_ptr<Observer> observer_;
+  bool is_judged(const Plan::ForwardStep& step) const { return !unjudged_.contains(&step); }
+  void compare(const Plan::ForwardStep& step, const std::string& what, const Tensor& got, const Bounded& wanted);
+  void compare_sum(const Plan::ForwardStep& step, const Plan::BackwardStep& backward,
+                   const ExactStep::Gradient& gradient);
+  void expect_untouched(const Plan::ForwardStep* step, const Tensor* tensor, const std::string& what);
+  void note(const Plan::ForwardStep& step, std::string what, std::string difference);
+  const Plan::ForwardStep& forward_of(const Plan::BackwardStep& step) const;
+
+  std::map<const ForwardContext*, const Plan::ForwardStep*> steps_by_context_;
+  std::map<const Plan::ForwardStep*, std::unique_ptr<ExactStep>> exact_;
+  /// The content of each tensor: written last, or found there first.
+  std::map<const Tensor*, Tensor> contents_;
+  /// Steps that were given something that is not finite.
+  std::set<const Plan::ForwardStep*> unjudged_;
+  std::vector<Bounded> d_outputs_;
 };
 
 }  // namespace miniqat::bench

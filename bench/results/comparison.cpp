@@ -76,23 +76,9 @@ nlohmann::ordered_json side_json(const std::string& by, const Spread& seconds) {
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFaster:
-      return "faster";
-    case Verdict::kSlower:
-      return "slower";
-    case Verdict::kNoise:
-      return "noise";
-    case Verdict::kAsMemcpy:
-      return "as memcpy";
-    case Verdict::kNotQuiet:
-      return "not quiet";
-    case Verdict::kTooFewRounds:
-      return "too few rounds";
-    case Verdict::kOpen:
-      return "open";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"faster",    "slower",         "noise", "as memcpy",
+                                         "not quiet", "too few rounds", "open"};
+  return kNames[static_cast<std::size_t>(verdict)];
 }
 
 std::int64_t BenchComparison::count(Verdict verdict) const {

@@ -204,20 +204,20 @@ std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
   bench::StepJudge judge;
-  session.set_observer(judge.observer());
+  session.set_observer(&judge);
   std::vector<RunResult> results;
-  for (int run = 0; run < test.runs && judge.findings().empty(); ++run)
+  for (int run = 0; run < test.runs && judge.findings.empty(); ++run)
     results.push_back(session.run(request, feeds_of(test, graph, run)));
   if (counts != nullptr) {
-    counts->steps += judge.steps();
-    counts->compared += judge.compared();
-    counts->vague += judge.vague();
+    counts->steps += judge.steps;
+    counts->compared += judge.compared;
+    counts->vague += judge.vague;
   }
-  if (judge.findings().empty()) {
+  if (judge.findings.empty()) {
     const std::optional<Finding> found = repeat(test, graph, results);
     return found ? found : judge_bits(test);
   }
-  const bench::StepFinding& found = judge.findings().front();
+  const bench::StepFinding& found = judge.findings.front();
   Finding finding{.text = found.text(),
                   .kind = concat(found.node->type(), ": ", found.what.substr(0, found.what.find(" ("))),
                   .nodes = {}};

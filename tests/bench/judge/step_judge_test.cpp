@@ -70,11 +70,11 @@ std::vector<StepFinding> findings_of(Graph& graph, Double::Mistake mistake) {
   for (float& value : fed.values<float>()) value = random.uniform(1, 2);
   Session session(graph);
   StepJudge judge;
-  session.set_observer(judge.observer());
+  session.set_observer(&judge);
   session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {x}, .training = true}, {{x, fed}});
-  EXPECT_EQ(judge.steps(), 6);
-  EXPECT_GT(judge.compared(), 0);
-  return judge.findings();
+  EXPECT_EQ(judge.steps, 6);
+  EXPECT_GT(judge.compared, 0);
+  return judge.findings;
 }
 
 TEST(StepJudge, RightStepsPass) {
@@ -126,9 +126,9 @@ TEST(StepJudge, RoundingsOfProbabilitiesNearOneAreNoMistakes) {
     for (const Output& loss : {softmax, entropy}) {
       Session session(graph);
       StepJudge judge;
-      session.set_observer(judge.observer());
+      session.set_observer(&judge);
       session.run({.gradients_of = loss, .gradient_targets = {x}}, feeds);
-      ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
+      ASSERT_TRUE(judge.findings.empty()) << judge.findings.front().text();
     }
   }
 }
@@ -173,10 +173,10 @@ TEST(StepJudge, RoundingsOfABatchNormOverTwoRowsAreNoMistakes) {
     for (float& value : weights.values<float>()) value = random.uniform(-1, 1);
     Session session(graph);
     StepJudge judge;
-    session.set_observer(judge.observer());
+    session.set_observer(&judge);
     session.run({.gradients_of = loss, .gradient_targets = {x, gamma}, .training = true},
                 {{x, values}, {weighting, weights}});
-    ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
+    ASSERT_TRUE(judge.findings.empty()) << judge.findings.front().text();
   }
 }
 
@@ -198,9 +198,9 @@ TEST(StepJudge, EitherPowerOfTwoIsRightAtTheEndOfAnOctave) {
     values.values<float>()[0] = 8190.0F / 8191 * (1 + static_cast<float>(turn % 9 - 4) / (1 << 24));
     Session session(graph);
     StepJudge judge;
-    session.set_observer(judge.observer());
+    session.set_observer(&judge);
     session.run({.gradients_of = y, .gradient_targets = {x}, .training = true}, {{x, values}});
-    ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
+    ASSERT_TRUE(judge.findings.empty()) << judge.findings.front().text();
   }
 }
 
@@ -250,11 +250,11 @@ TEST(StepJudge, EveryStepOfADeepNetIsRight) {
   DeepNet net;
   Session session(net.graph);
   StepJudge judge;
-  session.set_observer(judge.observer());
+  session.set_observer(&judge);
   session.run({.fetches = {net.loss}, .training = true}, net.feeds);
-  for (const StepFinding& finding : judge.findings()) ADD_FAILURE() << finding.text();
-  EXPECT_GT(judge.steps(), 200);
-  EXPECT_LT(judge.vague(), judge.compared() / 20);
+  for (const StepFinding& finding : judge.findings) ADD_FAILURE() << finding.text();
+  EXPECT_GT(judge.steps, 200);
+  EXPECT_LT(judge.vague, judge.compared / 20);
   set_thread_count(1);
 }
 
