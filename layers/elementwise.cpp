@@ -9,7 +9,6 @@
 #include "layers/chain/chain_kernels.h"
 #include "layers/kernels/broadcast.h"
 #include "layers/kernels/pointwise.h"
-#include "layers/reference/bias_add.h"
 #include "layers/reference/elementwise.h"
 #include "layers/unary_op.h"
 

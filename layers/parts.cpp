@@ -4,8 +4,7 @@
 
 #include "core/graph/op.h"
 #include "layers/kernels/pointwise.h"
-#include "layers/reference/concat.h"
-#include "layers/reference/slice.h"
+#include "layers/reference/parts.h"
 
 namespace miniqat::layers {
 namespace {

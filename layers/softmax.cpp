@@ -9,7 +9,6 @@
 #include "core/kernels/scratch.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax.h"
-#include "layers/reference/softmax_cross_entropy.h"
 
 namespace miniqat::layers {
 namespace {
