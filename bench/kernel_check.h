@@ -2,7 +2,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "bench/kernel_registry.h"
 #include "bench/kernels/fake_quant_plugin.h"

@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include "bench/measure/rounds.h"
-#include "bench/measure/this_machine.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"
 #include "core/tensors/tensor.h"

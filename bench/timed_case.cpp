@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "bench/foreign_code.h"
 #include "bench/kernel_check.h"
 #include "bench/roofline.h"
 #include "core/tensors/dtype.h"

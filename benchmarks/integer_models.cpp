@@ -3,7 +3,6 @@
 #include "core/engine/session.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
-#include "integer/model.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "quantize/convert/convert.h"

@@ -1,7 +1,5 @@
 #include "benchmarks/machine.h"
 
-#include <benchmark/benchmark.h>
-
 #include <cstdio>
 #include <cstdlib>
 

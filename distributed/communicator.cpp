@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "core/text/error.h"

@@ -11,9 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/kernels/instruction_set.h"
 #include "core/tensors/random.h"

@@ -1,7 +1,6 @@
 #include "distributed/tensor_sums.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "core/text/error.h"

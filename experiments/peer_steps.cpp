@@ -6,7 +6,6 @@
 //
 // Talks as experiments/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -1,6 +1,5 @@
 #include "integer/arithmetic.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/text/error.h"

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
-#include <span>
 
 #include "core/tensors/tensor.h"
 #include "core/text/error.h"

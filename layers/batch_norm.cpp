@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "core/graph/graph.h"
 #include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/tensors/dtype.h"

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <string>
 
 #include "core/text/error.h"
 #include "core/text/suggest.h"

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "core/engine/optimizer.h"
 #include "optim/log_adam.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "core/tensors/packed.h"

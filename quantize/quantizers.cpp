@@ -9,7 +9,6 @@
 #include "core/text/suggest.h"
 #include "layers/batch_norm.h"
 #include "layers/matmul.h"
-#include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"

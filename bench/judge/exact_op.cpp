@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <string_view>
 
 #include "core/graph/losses.h"
 #include "core/tensors/random.h"

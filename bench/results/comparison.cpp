@@ -1,7 +1,6 @@
 #include "bench/results/comparison.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 #include "core/text/error.h"

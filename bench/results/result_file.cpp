@@ -8,7 +8,6 @@
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/json_text.h"
-#include "core/text/quote.h"
 
 namespace miniqat::bench {
 namespace {

@@ -1,10 +1,8 @@
 #include "bench/results/throughput_plot.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <compare>
-#include <cstdio>
 
 #include "core/text/classic.h"
 #include "core/text/error.h"

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <numeric>
-#include <vector>
 
 #include "core/text/classic.h"
 #include "core/text/error.h"

@@ -13,7 +13,6 @@
 #include "core/kernels/finite.h"
 #include "core/memory/guarded_memory.h"
 #include "core/tensors/random.h"
-#include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "core/threads/parallel.h"

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
-#include "core/engine/sweep.h"
 #include "core/graph/op_interfaces.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"

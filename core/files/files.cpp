@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "core/platform/interruption.h"
 #include "core/text/error.h"

@@ -4,10 +4,6 @@
 #include <atomic>
 #include <charconv>
 #include <cmath>
-#include <unordered_map>
-#include <unordered_set>
-#include <utility>
-#include <vector>
 
 #include "core/graph/op.h"
 #include "core/graph/source_ops.h"

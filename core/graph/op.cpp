@@ -5,8 +5,6 @@
 
 #include "core/graph/graph.h"
 #include "core/graph/op_interfaces.h"
-#include "core/graph/op_queries.h"
-#include "core/text/error.h"
 #include "core/text/quote.h"
 
 namespace miniqat {

@@ -3,7 +3,6 @@
 #include <map>
 #include <mutex>
 
-#include "core/text/error.h"
 #include "core/text/suggest.h"
 
 namespace miniqat {

@@ -1,11 +1,8 @@
 #include "core/kernels/onednn.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn_kernel.h"

@@ -3,7 +3,6 @@
 #include <new>
 #include <utility>
 
-#include "core/kernels/instruction_set.h"
 #include "core/memory/aligned_memory.h"
 #include "core/memory/guarded_memory.h"
 #include "core/platform/interruption.h"

@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>

@@ -7,14 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "core/text/error.h"
 #include "core/text/quote.h"

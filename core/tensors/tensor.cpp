@@ -1,9 +1,7 @@
 #include "core/tensors/tensor.h"
 
-#include <algorithm>
 #include <cstring>
 
-#include "core/memory/aligned_memory.h"
 #include "core/memory/guarded_memory.h"
 #include "core/text/error.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/tensors/tensor.h"
 #include "core/text/error.h"
 
 namespace miniqat {

@@ -7,7 +7,6 @@
 #include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "exporters/c/text.h"
-#include "integer/model.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -1,7 +1,6 @@
 #include "exporters/c/runtime.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "core/text/error.h"

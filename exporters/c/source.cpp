@@ -6,7 +6,6 @@
 #include "exporters/c/operation.h"
 #include "exporters/c/runtime.h"
 #include "exporters/c/text.h"
-#include "integer/model.h"
 #include "integer/reference/engine.h"
 
 namespace miniqat::exporters {

@@ -1,7 +1,5 @@
 #include "exporters/html/html.h"
 
-#include <algorithm>
-#include <span>
 #include <string_view>
 
 #include "core/text/error.h"
@@ -9,7 +7,6 @@
 #include "core/text/page.h"
 #include "exporters/html/page_texts.h"
 #include "integer/format/model_file.h"
-#include "integer/model.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <span>
 
 #include "core/graph/source_ops.h"
 #include "core/tensors/tensor.h"
 #include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "exporters/onnx/onnx.h"
-#include "integer/model.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
-#include <vector>
 
 #include "core/text/error.h"
 #include "exporters/onnx/graph.h"

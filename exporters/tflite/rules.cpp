@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/text/error.h"
-#include "integer/model.h"
 
 namespace miniqat::exporters {
 

@@ -1,6 +1,5 @@
 #include "importers/onnx/node.h"
 
-#include "core/text/error.h"
 #include "core/text/quote.h"
 
 namespace miniqat::importers {

@@ -1,4 +1,3 @@
-#include <cmath>
 
 #include "core/text/quote.h"
 #include "importers/onnx/ops.h"

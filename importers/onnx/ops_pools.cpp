@@ -2,7 +2,6 @@
 #include <cmath>
 #include <set>
 
-#include "core/text/quote.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/windows.h"
 #include "layers/mean.h"

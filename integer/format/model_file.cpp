@@ -10,7 +10,6 @@
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "integer/format/model_json.h"
-#include "integer/model.h"
 
 namespace miniqat::integer {
 namespace {

@@ -5,8 +5,6 @@
 #include <limits>
 #include <map>
 
-#include "core/text/error.h"
-#include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"

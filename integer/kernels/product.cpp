@@ -1,7 +1,6 @@
 #include "integer/kernels/product.h"
 
 #include <utility>
-#include <vector>
 
 #include "core/kernels/instruction_set.h"
 

@@ -1,7 +1,5 @@
 #include "integer/kernels/requantization.h"
 
-#include <algorithm>
-
 namespace miniqat::integer {
 namespace {
 

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string_view>
-#include <vector>
 
 #include "core/tensors/shape.h"
 #include "integer/arithmetic.h"

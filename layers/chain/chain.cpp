@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/graph/op_interfaces.h"
 #include "core/tensors/eigen.h"
 #include "core/threads/parallel.h"
 #include "layers/chain/chain_kernels.h"

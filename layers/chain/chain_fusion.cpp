@@ -1,9 +1,6 @@
 #include "layers/chain/chain_fusion.h"
 
-#include <limits>
-
 #include "layers/chain/chain.h"
-#include "layers/chain/chain_kernels.h"
 
 namespace miniqat::layers {
 namespace {

@@ -1,12 +1,9 @@
 #include "layers/chain/chain_kernels.h"
 
-#include <algorithm>
-#include <limits>
 #include <numeric>
 #include <optional>
 
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/scratch.h"
 #include "core/threads/parallel.h"
 
 namespace miniqat::layers {

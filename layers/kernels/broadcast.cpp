@@ -1,8 +1,6 @@
 #include "layers/kernels/broadcast.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
 
 #include "core/text/error.h"
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <numeric>
-#include <span>
 
 namespace miniqat::layers {
 

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn.h"
 #include "core/kernels/repeated_row.h"
 #include "core/threads/parallel.h"
 

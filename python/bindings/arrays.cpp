@@ -2,8 +2,6 @@
 
 #include <pybind11/stl.h>
 
-#include <array>
-
 #include "core/text/error.h"
 #include "python/bindings/interpreter.h"
 

@@ -9,7 +9,6 @@
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "layers/layers.h"
-#include "quantize/calibrate/float_network.h"
 #include "quantize/calibrate/layer_moments.h"
 #include "quantize/calibrate/rounding_search.h"
 #include "quantize/fake_quant.h"

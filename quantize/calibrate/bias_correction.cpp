@@ -8,7 +8,6 @@
 #include "core/text/error.h"
 #include "layers/batch_norm.h"
 #include "layers/reshape.h"
-#include "quantize/calibrate/float_network.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"

@@ -8,7 +8,6 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
-#include "core/text/error.h"
 #include "layers/dropout.h"
 #include "layers/reshape.h"
 #include "layers/softmax.h"

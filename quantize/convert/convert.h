@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "core/files/safetensors.h"
 #include "core/graph/graph.h"
 #include "core/text/error.h"

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "quantize/convert/convert.h"
 #include "quantize/convert/integer_model_builder.h"

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "core/text/error.h"
-#include "integer/model.h"
 #include "quantize/affine.h"
 #include "quantize/convert/integer_grid.h"
 #include "quantize/fake_quant.h"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "core/graph/graph.h"
 #include "core/tensors/shape.h"

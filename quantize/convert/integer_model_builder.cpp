@@ -7,8 +7,6 @@
 
 #include "core/text/error.h"
 #include "core/text/quote.h"
-#include "quantize/convert/integer_grid.h"
-#include "quantize/convert/integer_layer.h"
 
 namespace miniqat::quantize {
 namespace {

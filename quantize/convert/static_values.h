@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <memory>
-#include <optional>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
 #include "core/graph/graph.h"
 #include "quantize/fold/fold_pass.h"

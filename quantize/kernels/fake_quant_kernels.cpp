@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/threads/parallel.h"
-#include "layers/kernels/column_statistics.h"
 
 namespace miniqat::quantize {
 namespace {

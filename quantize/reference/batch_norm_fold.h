@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 /// The specification of the three ops that fold a batch norm. One channel at a time; see
 /// quantize/fold/batch_norm_fold.h for the formulas.

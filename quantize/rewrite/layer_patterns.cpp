@@ -4,7 +4,6 @@
 #include <array>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "core/graph/source_ops.h"

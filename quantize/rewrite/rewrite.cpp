@@ -3,19 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
-#include "core/graph/graph.h"
 #include "core/graph/losses.h"
 #include "core/graph/reach.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
-#include "quantize/fold/fold_pass.h"
 #include "quantize/rewrite/decide.h"
 #include "quantize/rewrite/remarks.h"
 #include "quantize/rewrite/rewrite_report.h"

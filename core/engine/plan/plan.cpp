@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 
 #include "core/engine/plan/passes.h"
 #include "core/graph/op_interfaces.h"

@@ -9,7 +9,6 @@
 #include "core/engine/plan/plan_request.h"
 #include "core/graph/graph.h"
 #include "core/graph/op.h"
-#include "core/graph/op_queries.h"
 
 namespace miniqat {
 
