@@ -28,8 +28,6 @@ class OutputsLike : public py::object {
   PYBIND11_OBJECT_DEFAULT(OutputsLike, py::object, takes_anything)
 };
 
-namespace py = pybind11;
-
 /// A tensor that looks at the memory of a NumPy array, and what keeps that memory.
 struct Borrowed {
   Tensor tensor;

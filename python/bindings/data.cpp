@@ -176,8 +176,8 @@ void warn_in_python(const std::vector<std::string>& notes) {
 namespace {
 
 /// A data set of copies of the arrays. Notes on what their conversion to bytes costs become warnings.
-DatasetHandle from_arrays(const ArrayLike& images, const ArrayLike& labels, std::optional<std::int64_t> classes,
-                          double scale, std::int64_t zero_point, const std::vector<std::string>& class_names) {
+Dataset from_arrays(const ArrayLike& images, const ArrayLike& labels, std::optional<std::int64_t> classes, double scale,
+                    std::int64_t zero_point, const std::vector<std::string>& class_names) {
   if (!std::isfinite(static_cast<float>(scale)) || static_cast<float>(scale) <= 0)
     refuse("scale must be a positive number, is ", exact(scale));
   if (zero_point < 0 || zero_point > 255) refuse("zero_point is the byte of 0: 0 to 255, not ", zero_point);
@@ -194,7 +194,7 @@ DatasetHandle from_arrays(const ArrayLike& images, const ArrayLike& labels, std:
   if (notes.empty())
     if (std::string note = datasets::note_on_levels(made, "given"); !note.empty()) notes.push_back(std::move(note));
   warn_in_python(notes);
-  return {std::move(made)};
+  return made;
 }
 
 py::tuple load(const std::string& name, const std::filesystem::path& data_dir, std::int64_t train_size,
@@ -215,7 +215,7 @@ py::tuple load(const std::string& name, const std::filesystem::path& data_dir, s
                            .skip_broken = skip_broken});
   });
   warn_in_python(splits.remarks().notes);
-  return py::make_tuple(DatasetHandle{splits.train}, DatasetHandle{splits.test});
+  return py::make_tuple(splits.train, splits.test);
 }
 
 py::tuple next(LoaderHandle& self) {
@@ -232,30 +232,23 @@ py::tuple next(LoaderHandle& self) {
 }
 
 void bind_dataset(py::module_& module) {
-  py::class_<DatasetHandle>(module, "Dataset", "Pictures as bytes, [n, h, w, c], and labels, [n].")
+  py::class_<Dataset>(module, "Dataset", "Pictures as bytes, [n, h, w, c], and labels, [n].")
       .def(py::init(&from_arrays), py::arg("images"), py::arg("labels"), py::arg("classes") = py::none(),
            py::arg("scale") = 1.0 / 255, py::arg("zero_point") = 0, py::arg("class_names") = std::vector<std::string>(),
            "Copies of the arrays. Pictures are bytes, floats in [0, 1] (1 becomes the byte 255; a warning says what\n"
            "rounding costs) or bools, [n, h, w, c] or [n, h, w]. Labels are integers, [n], or one-hot rows,\n"
            "[n, classes]. A pixel is (byte - zero_point) * scale.")
       .def_property_readonly(
-          "images", [](const DatasetHandle& self) { return to_view(self.dataset.images); },
-          "[n, h, w, c] uint8, read-only.")
+          "images", [](const Dataset& self) { return to_view(self.images); }, "[n, h, w, c] uint8, read-only.")
       .def_property_readonly(
-          "labels", [](const DatasetHandle& self) { return to_view(self.dataset.labels); }, "[n] int32, read-only.")
-      .def_property_readonly(
-          "classes", [](const DatasetHandle& self) { return self.dataset.classes; }, "The number of classes.")
-      .def_property_readonly(
-          "class_names", [](const DatasetHandle& self) { return self.dataset.class_names; },
-          "One for each class, if the data names them.")
-      .def_property_readonly(
-          "scale", [](const DatasetHandle& self) { return self.dataset.scale; }, "Of a byte: the input's grid.")
-      .def_property_readonly(
-          "zero_point", [](const DatasetHandle& self) { return self.dataset.zero_point; }, "The byte of 0.")
-      .def(
-          "__len__", [](const DatasetHandle& self) { return self.dataset.size(); }, "The number of examples.")
-      .def("__repr__", [](const DatasetHandle& self) {
-        return concat("<miniqat.Dataset images=", self.dataset.images.shape(), " classes=", self.dataset.classes, ">");
+          "labels", [](const Dataset& self) { return to_view(self.labels); }, "[n] int32, read-only.")
+      .def_readonly("classes", &Dataset::classes, "The number of classes.")
+      .def_readonly("class_names", &Dataset::class_names, "One for each class, if the data names them.")
+      .def_readonly("scale", &Dataset::scale, "Of a byte: the input's grid.")
+      .def_readonly("zero_point", &Dataset::zero_point, "The byte of 0.")
+      .def("__len__", &Dataset::size, "The number of examples.")
+      .def("__repr__", [](const Dataset& self) {
+        return concat("<miniqat.Dataset images=", self.images.shape(), " classes=", self.classes, ">");
       });
 }
 
@@ -275,12 +268,11 @@ void bind_data(py::module_& module) {
       module, "Loader",
       "Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32\n"
       "and int32. Batch i depends on the data set, the options and i alone.")
-      .def(py::init([](const DatasetHandle& dataset, std::int64_t batch_size, bool shuffle, std::uint64_t seed,
+      .def(py::init([](const Dataset& dataset, std::int64_t batch_size, bool shuffle, std::uint64_t seed,
                        std::int64_t first_batch) {
              return std::make_unique<LoaderHandle>(
-                 dataset.dataset,
-                 Loader::Options{
-                     .batch_size = batch_size, .shuffle = shuffle, .seed = seed, .first_batch = first_batch});
+                 dataset, Loader::Options{
+                              .batch_size = batch_size, .shuffle = shuffle, .seed = seed, .first_batch = first_batch});
            }),
            py::arg("dataset"), py::arg("batch_size") = 128, py::arg("shuffle") = true, py::arg("seed") = 1,
            py::arg("first_batch") = 0, "An epoch is batches_per_epoch batches; examples left over sit it out.")

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,10 +33,6 @@ inline void require_initialized(py::handle object) {
     if (held.value_ptr() == nullptr)
       throw py::type_error(std::string(py::str(py::type::of(object).attr("__name__"))) + ".__init__() was not called");
 }
-
-/// True of the types that are classes in Python.
-template <class T>
-inline constexpr bool kIsBound = false;
 
 class GraphHandle {
  public:
@@ -113,10 +110,6 @@ struct SessionHandle {
   std::unique_ptr<Session> session;
 };
 
-struct DatasetHandle {
-  datasets::Dataset dataset;
-};
-
 /// A model that nobody changes: a copy with other names of classes takes its place.
 struct ModelHandle {
   ModelHandle(integer::Model made) : model(std::make_shared<const integer::Model>(std::move(made))) {}
@@ -135,22 +128,13 @@ void warn_in_python(const std::vector<std::string>& notes);
 /// the interpreter's lock.
 void check_signals();
 
-template <>
-inline constexpr bool kIsBound<GraphHandle> = true;
-template <>
-inline constexpr bool kIsBound<OutputHandle> = true;
-template <>
-inline constexpr bool kIsBound<ClassifierHandle> = true;
-template <>
-inline constexpr bool kIsBound<BytesHandle> = true;
-template <>
-inline constexpr bool kIsBound<SessionHandle> = true;
-template <>
-inline constexpr bool kIsBound<DatasetHandle> = true;
-template <>
-inline constexpr bool kIsBound<ModelHandle> = true;
-template <>
-inline constexpr bool kIsBound<Optimizer> = true;
+template <class T, class... Types>
+inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
+
+/// True of the types that are classes in Python.
+template <class T>
+inline constexpr bool kIsBound = kIsOneOf<T, GraphHandle, OutputHandle, ClassifierHandle, BytesHandle, SessionHandle,
+                                          datasets::Dataset, ModelHandle, Optimizer>;
 
 void bind_graph(py::module_& module);
 void bind_session(py::module_& module);

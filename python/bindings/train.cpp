@@ -62,14 +62,14 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
   if (!settings.contains("dataset")) return {};
   const py::object given = settings["dataset"];
   std::optional<GivenData> data;
-  if (py::isinstance<DatasetHandle>(given)) {
-    data = GivenData{given.cast<const DatasetHandle&>().dataset};
+  if (py::isinstance<Dataset>(given)) {
+    data = GivenData{given.cast<const Dataset&>()};
   } else if (py::isinstance<py::tuple>(given)) {
     const auto pair = py::reinterpret_borrow<py::tuple>(given);
-    if (pair.size() != 2 || !py::isinstance<DatasetHandle>(pair[0]) || !py::isinstance<DatasetHandle>(pair[1]))
+    if (pair.size() != 2 || !py::isinstance<Dataset>(pair[0]) || !py::isinstance<Dataset>(pair[1]))
       throw py::type_error("dataset must be a name, a path, a Dataset, or a tuple of two: training and test");
     const py::object train = pair[0], test = pair[1];
-    data = GivenData{train.cast<const DatasetHandle&>().dataset, test.cast<const DatasetHandle&>().dataset};
+    data = GivenData{train.cast<const Dataset&>(), test.cast<const Dataset&>()};
     require_same_build(data->train, *data->test);
     data->train.classes = data->test->classes = std::max(data->train.classes, data->test->classes);
   }

@@ -17,14 +17,15 @@ inline constexpr bool kIsBound<training::Verification> = true;
 
 namespace {
 
+using datasets::Dataset;
 using training::Evaluation;
 using training::Verification;
 
-ClassifierHandle make_classifier(const std::string& model, const DatasetHandle& dataset, std::int64_t batch_size,
+ClassifierHandle make_classifier(const std::string& model, const Dataset& dataset, std::int64_t batch_size,
                                  double width, const std::string& output) {
   const Unlocked open;
-  return ClassifierHandle(training::make_classifier(
-      {.model = model, .width = width, .batch_size = batch_size, .output = output}, dataset.dataset));
+  return ClassifierHandle(
+      training::make_classifier({.model = model, .width = width, .batch_size = batch_size, .output = output}, dataset));
 }
 
 py::tuple add_loss(const ClassifierHandle& self, double label_smoothing, const std::vector<double>& class_weights) {
@@ -51,31 +52,29 @@ void require_same_graph(const SessionHandle& session, const ClassifierHandle& cl
        "\" is not of that graph; make the session by miniqat.Session(classifier.graph)");
 }
 
-Evaluation evaluate(SessionHandle& session, const ClassifierHandle& classifier, const DatasetHandle& dataset) {
+Evaluation evaluate(SessionHandle& session, const ClassifierHandle& classifier, const Dataset& dataset) {
   require_same_graph(session, classifier);
   return session.locked([&](Session& of) {
-    training::require_fit(*classifier.whole, dataset.dataset, "the classifier");
-    return training::evaluate(of, *classifier.whole, dataset.dataset, interruptible());
+    training::require_fit(*classifier.whole, dataset, "the classifier");
+    return training::evaluate(of, *classifier.whole, dataset, interruptible());
   });
 }
 
-Evaluation evaluate_integers(const ModelHandle& model, const DatasetHandle& dataset) {
+Evaluation evaluate_integers(const ModelHandle& model, const Dataset& dataset) {
   const std::shared_ptr<const integer::Model> kept = model.model;
   const Unlocked open;
-  training::require_pictures_fit(*kept, dataset.dataset, "the model");
-  return training::evaluate_integers(*kept, training::task_for(dataset.dataset), dataset.dataset, interruptible());
+  training::require_pictures_fit(*kept, dataset, "the model");
+  return training::evaluate_integers(*kept, training::task_for(dataset), dataset, interruptible());
 }
 
 Verification verify(SessionHandle& session, const ClassifierHandle& classifier, const ModelHandle& model,
-                    const DatasetHandle& dataset) {
+                    const Dataset& dataset) {
   require_same_graph(session, classifier);
   const std::shared_ptr<const integer::Model> kept = model.model;
   return session.locked([&](Session& of) {
-    training::require_pictures_fit(classifier.whole->images, dataset.dataset.example_shape(), dataset.dataset.name,
-                                   "the classifier");
-    training::require_pictures_fit(*kept, dataset.dataset, "the model");
-    return training::verify(of, *classifier.whole, *kept, dataset.dataset,
-                            [](std::int64_t, std::int64_t) { check_signals(); });
+    training::require_pictures_fit(classifier.whole->images, dataset.example_shape(), dataset.name, "the classifier");
+    training::require_pictures_fit(*kept, dataset, "the model");
+    return training::verify(of, *classifier.whole, *kept, dataset, [](std::int64_t, std::int64_t) { check_signals(); });
   });
 }
 
