@@ -92,10 +92,7 @@ double milliseconds(Profile::Duration duration) { return std::chrono::duration<d
 
 /// Empty for nothing, so that tables show where time goes and not where it doesn't.
 std::string cell(Profile::Duration time, std::int64_t steps) {
-  if (time == Profile::Duration{}) return "";
-  char text[32];
-  classic_snprintf(text, sizeof text, "%.3f", milliseconds(time) / static_cast<double>(steps));
-  return text;
+  return time == Profile::Duration{} ? "" : formatted("%.3f", milliseconds(time) / static_cast<double>(steps));
 }
 
 double share(Profile::Duration time, const Profile& profile) {
@@ -156,13 +153,11 @@ std::vector<ReportRow> largest(std::vector<ReportRow> rows) {
 /// Work a step and the share of what the machine allows; empty where nothing is counted.
 std::string work_cells(const ReportRow& row, std::int64_t steps) {
   const PartWork work = row.all_work();
-  char products[32] = "", cells[96];
-  const double each = static_cast<double>(steps);
-  if (work.multiply_adds > 0) classic_snprintf(products, sizeof products, "%.3f", 2e-9 * work.multiply_adds / each);
   if (work.bytes == 0) return "";
-  classic_snprintf(cells, sizeof cells, "  %8s  %8.2f  %11.2f", products, 1e-6 * work.bytes / each,
+  const double each = static_cast<double>(steps);
+  const std::string products = work.multiply_adds > 0 ? formatted("%.3f", 2e-9 * work.multiply_adds / each) : "";
+  return formatted("  %8s  %8.2f  %11.2f", products.c_str(), 1e-6 * work.bytes / each,
                    row.least_ms / std::max(row.worked_ms, 1e-9));
-  return cells;
 }
 
 /// Rows under their heads; where they are types themselves with the calls in place of the types. (A node's calls would
@@ -180,22 +175,15 @@ std::string table(std::vector<ReportRow> rows, const Profile& profile, std::stri
     type.resize(type_width, ' ');
     return of_types ? name : name + "  " + type;
   };
-  char cells[160];
-  classic_snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %6s%s  %8s  %8s  %11s\n", "forward ms", "backward ms",
-                   "other ms", "share", of_types ? "  calls a step" : "", "GFLOP", "MB", "of possible");
-  std::string text = start(std::move(head), "op") + cells;
+  std::string text = start(std::move(head), "op") + "  forward ms  backward ms   other ms   share" +
+                     (of_types ? "  calls a step" : "") + "     GFLOP        MB  of possible\n";
   for (const ReportRow& row : rows) {
     const Profile::Duration other = row.total() - row.time[kForwardColumn] - row.time[kBackwardColumn];
-    classic_snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %5.1f%%",
-                     cell(row.time[kForwardColumn], profile.steps()).c_str(),
-                     cell(row.time[kBackwardColumn], profile.steps()).c_str(), cell(other, profile.steps()).c_str(),
-                     share(row.total(), profile));
-    text += start(row.name, row.type) + cells;
-    if (of_types) {
-      classic_snprintf(cells, sizeof cells, "  %12.4g",
-                       static_cast<double>(row.calls) / static_cast<double>(profile.steps()));
-      text += cells;
-    }
+    text += start(row.name, row.type);
+    text += formatted("  %10s  %11s  %9s  %5.1f%%", cell(row.time[kForwardColumn], profile.steps()).c_str(),
+                      cell(row.time[kBackwardColumn], profile.steps()).c_str(), cell(other, profile.steps()).c_str(),
+                      share(row.total(), profile));
+    if (of_types) text += formatted("  %12.4g", static_cast<double>(row.calls) / static_cast<double>(profile.steps()));
     text += work_cells(row, profile.steps()) + "\n";
   }
   return text;
@@ -218,28 +206,22 @@ std::vector<ReportRow> by_type(const std::vector<ReportRow>& nodes) {
 std::string possible_text(const std::vector<ReportRow>& rows, const Profile& profile, const MachineRates& rates) {
   ReportRow all;
   for (const ReportRow& row : rows) add(all, row);
-  char text[320];
-  classic_snprintf(
-      text, sizeof text,
+  return formatted(
       "of possible: the least time over the time. It takes at least its products (GFLOP) at the %.0f GFLOP/s of a large\n"
       "matrix product, and its tensors (MB, each read and written once) at the %.1f GB/s of a copy, on %s.\n"
       "All together at least %.3f ms a step: %.2f\n",
       1e-9 * rates.operations_per_second, 1e-9 * rates.bytes_per_second, counted(rates.threads, "thread").c_str(),
       all.least_ms / static_cast<double>(profile.steps()),
       all.least_ms / std::max(milliseconds(profile.total()), 1e-9));
-  return text;
 }
 
 std::string phase_table(const Profile& profile) {
   std::string text = "phase            ms   share\n";
   const auto phases = profile.phases();
-  for (std::size_t phase = 0; phase < kProfilePhases; ++phase) {
-    char line[96];
-    classic_snprintf(line, sizeof line, "%-12s %8.3f  %5.1f%%\n",
-                     std::string(name_of(static_cast<ProfilePhase>(phase))).c_str(),
-                     milliseconds(phases[phase]) / static_cast<double>(profile.steps()), share(phases[phase], profile));
-    text += line;
-  }
+  for (std::size_t phase = 0; phase < kProfilePhases; ++phase)
+    text +=
+        formatted("%-12s %8.3f  %5.1f%%\n", std::string(kPhaseNames[phase]).c_str(),
+                  milliseconds(phases[phase]) / static_cast<double>(profile.steps()), share(phases[phase], profile));
   return text;
 }
 
@@ -280,13 +262,12 @@ Json parts_json(const Profile& profile, const MachineRates& rates) {
 
 std::string profile_table(const Profile& profile, const MachineRates& rates) {
   if (profile.steps() == 0) return "profile: no step was made\n";
-  char head[160];
-  classic_snprintf(head, sizeof head, "profile: %.3f ms a step, mean of %lld step%s%s\n\n",
-                   milliseconds(profile.total()) / static_cast<double>(profile.steps()),
-                   static_cast<long long>(profile.steps()), profile.steps() == 1 ? "" : "s",
-                   std::ssize(profile.kept()) > Profile::kWarmUpSteps
-                       ? concat(" (all but the first ", Profile::kWarmUpSteps, ")").c_str()
-                       : " (the first ones, slower than those to follow)");
+  const std::string head = formatted("profile: %.3f ms a step, mean of %s%s\n\n",
+                                     milliseconds(profile.total()) / static_cast<double>(profile.steps()),
+                                     counted(profile.steps(), "step").c_str(),
+                                     std::ssize(profile.kept()) > Profile::kWarmUpSteps
+                                         ? concat(" (all but the first ", Profile::kWarmUpSteps, ")").c_str()
+                                         : " (the first ones, slower than those to follow)");
   std::vector<ReportRow> rows;
   for (const Profile::Part& part : profile.parts()) rows.push_back(row_of(part, rates));
   return head + table(rows, profile, "node", false) + "\n" + table(by_type(rows), profile, "op", true) + "\n" +

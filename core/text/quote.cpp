@@ -1,7 +1,6 @@
 #include "core/text/quote.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "core/text/classic.h"
@@ -29,9 +28,8 @@ std::string escape(std::uint32_t code) {
     case '\t':
       return "\\t";
     default:
-      std::array<char, 16> text{};
-      classic_snprintf(text.data(), text.size(), code < 0x80 ? "\\x%02x" : "\\u%04x", static_cast<unsigned>(code));
-      return text.data();
+      return code < 0x80 ? formatted("\\x%02x", static_cast<unsigned>(code))
+                         : formatted("\\u%04x", static_cast<unsigned>(code));
   }
 }
 
@@ -42,9 +40,7 @@ std::string harmless(std::string_view text, std::string_view escaped) {
     const utf8::Character character = utf8::first_character(text);
     const std::size_t taken = std::max<std::size_t>(character.bytes, 1);
     if (character.bytes == 0) {
-      std::array<char, 8> byte{};
-      classic_snprintf(byte.data(), byte.size(), "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
-      result += byte.data();
+      result += formatted("\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
     } else if (!is_harmless(character.code)) {
       result += escape(character.code);
     } else {
@@ -109,9 +105,7 @@ std::string in_octal_numbers(std::string_view word) {
       text += c;
       continue;
     }
-    std::array<char, 8> number{};
-    classic_snprintf(number.data(), number.size(), "\\%03o", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    text += number.data();
+    text += formatted("\\%03o", static_cast<unsigned>(static_cast<unsigned char>(c)));
   }
   return text + "'";
 }

@@ -48,9 +48,7 @@ std::string identifier(std::string_view name) {
 }
 
 std::string float_constant(float value) {
-  char text[32];
-  classic_snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
-  std::string constant = text;
+  std::string constant = formatted("%.9g", static_cast<double>(value));
   if (constant.find_first_of(".e") == std::string::npos) constant += ".0";
   return constant + "f";
 }

@@ -1,7 +1,6 @@
 #include "quantize/calibrate/adaptive_rounding.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 
@@ -253,11 +252,7 @@ std::optional<RoundedLayer> round_layer(Session& session, const RoundableLayer& 
                       .error = relative(error)};
 }
 
-std::string in_percent(double share) {
-  std::array<char, 32> text;
-  classic_snprintf(text.data(), text.size(), "%.3g%%", 100 * share);
-  return text.data();
-}
+std::string in_percent(double share) { return formatted("%.3g%%", 100 * share); }
 
 }  // namespace
 
