@@ -34,10 +34,6 @@ PartWork work_of(const TrainingPlan::Update& update) {
   return {.bytes = static_cast<double>(update.value->bytes() * (3 + 2 * update.slots.size()))};
 }
 
-double scalar_value(const Tensor& tensor) {
-  return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
-}
-
 }  // namespace
 
 Session::Session(Graph& graph, SessionOptions options) : graph_(graph), options_(options) {
@@ -183,7 +179,7 @@ double Session::compute_step(const TrainingPlan& training, const Feeds& feeds) {
   }
   bind(*training.plan, feeds);
   sweep(*training.plan, sweep_of(step_ + 1));
-  return scalar_value(*training.plan->fetches.front());
+  return scalar_of(*training.plan->fetches.front());
 }
 
 float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds) {

@@ -62,10 +62,6 @@ GradientTree::Sum GradientTree::kept(Sums& sums, const Sum& sum, bool stays) {
 
 namespace {
 
-double scalar_of(const Tensor& tensor) {
-  return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
-}
-
 const ShardRange& checked(const ShardOptions& options) {
   require_subtree(options.range);
   if (options.threads < 1) fail("a slice needs at least 1 thread, not ", options.threads);

@@ -22,6 +22,11 @@
 
 namespace miniqat {
 
+/// The number of a loss, float32 or float64.
+inline double scalar_of(const Tensor& tensor) {
+  return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
+}
+
 /// The sums of both halves of a batch's slices; `right` is undefined if there is one slice.
 struct GradientHalves {
   Tensor left;
