@@ -5,12 +5,6 @@
 
 #include "core/graph/graph.h"
 
-namespace miniqat {
-
-struct Phase;
-
-}  // namespace miniqat
-
 namespace miniqat::layers {
 
 struct BatchNormAttributes {

@@ -19,6 +19,9 @@ namespace miniqat {
 class GraphRollback;
 class Node;
 class Op;
+struct BackwardContext;
+struct ForwardContext;
+struct Phase;
 
 /// The attributes of ops that have none.
 struct NoAttributes {

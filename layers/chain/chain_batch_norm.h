@@ -7,13 +7,6 @@
 #include "layers/batch_norm.h"
 #include "layers/chain/chain_kernels.h"
 
-namespace miniqat {
-
-struct BackwardContext;
-struct ForwardContext;
-
-}  // namespace miniqat
-
 namespace miniqat::layers {
 
 // The fast batch norm, alone (layers/batch_norm.cpp) and within a chain. layers/reference/batch_norm.h derives its

@@ -8,12 +8,6 @@
 // derived in docs/rewrite.md. Throughout, sigma = sqrt(variance + epsilon); "batch" is what the BatchNorm node hands
 // out as the statistics that normalise, in training those of the batch and otherwise the moving ones.
 
-namespace miniqat {
-
-struct Phase;
-
-}  // namespace miniqat
-
 namespace miniqat::quantize {
 
 struct BatchNormFoldAttributes {
