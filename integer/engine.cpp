@@ -10,7 +10,6 @@
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "integer/kernels/convolution.h"
-#include "integer/step.h"
 
 namespace miniqat::integer {
 namespace {
@@ -41,7 +40,7 @@ class Execution {
 
  private:
   struct Entry {
-    std::unique_ptr<Step> step;
+    Step step;
     std::vector<int> inputs;
     int output;
     /// Working memory for run(): where the inputs are.
@@ -109,10 +108,9 @@ void Execution::add_steps() {
         pool = &next;
         fused[k] = true;
       }
-    std::unique_ptr<Step> step =
-        pool != nullptr
-            ? layer->make_step(model_, operation, pool)
-            : std::visit([&](const auto& kind) { return kind.make_step(model_, operation); }, operation.action);
+    Step step = pool != nullptr
+                    ? layer->make_step(model_, operation, pool)
+                    : std::visit([&](const auto& kind) { return kind.make_step(model_, operation); }, operation.action);
     if (step == nullptr) {
       buffers_[operation.output] = buffers_[operation.inputs[0]];
       continue;
@@ -205,7 +203,7 @@ void Execution::run(const std::uint8_t* images, std::int64_t n) {
                                   given.push_back(output);
                                   return given;
                                 });
-      entry.step->run(count, entry.pointers, output);
+      entry.step(count, entry.pointers, output);
     }
   }
   if (keep_ == Keep::kOutput && buffers_[model_.output] == model_.input)

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/threads/parallel.h"
 #include "integer/kernels/requantization.h"
 
 namespace miniqat::integer {
@@ -34,12 +33,6 @@ void ByteTable::run(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) cons
     std::memcpy(y, x, n);
   else
     for (std::int64_t i = 0; i < n; ++i) y[i] = results_[x[i]];
-}
-
-void TableStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
-  parallel_for(n * elements_, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    table_.run(inputs[0] + begin, end - begin, output + begin);
-  });
 }
 
 }  // namespace miniqat::integer

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "integer/arithmetic.h"
-#include "integer/step.h"
 
 namespace miniqat::integer {
 
@@ -27,18 +26,6 @@ class ByteTable {
 
   std::array<std::uint8_t, 256> results_;
   bool copies_;
-};
-
-/// An operation that is a table, integer by integer.
-class TableStep : public Step {
- public:
-  /// `elements` of an example.
-  TableStep(const ByteTable& table, std::int64_t elements) : table_(table), elements_(elements) {}
-  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
-
- private:
-  ByteTable table_;
-  std::int64_t elements_;
 };
 
 }  // namespace miniqat::integer

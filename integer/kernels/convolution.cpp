@@ -227,7 +227,7 @@ void Convolution::run_units(const std::uint8_t* input, std::uint8_t* output, std
   }
 }
 
-void Convolution::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
+void Convolution::run(std::int64_t n, StepInputs inputs, std::uint8_t* output) const {
   const std::int64_t units = n * images_per_example_ * units_per_image_;
   const std::int64_t panels = weights_.panels();
   const std::int64_t rows = units * unit_pixels_;

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "integer/kernels/product.h"
-#include "integer/step.h"
 
 namespace miniqat::integer {
 
@@ -11,7 +10,7 @@ namespace miniqat::integer {
 /// windows where they lie in the images. Images with padding, or whose rows of a window are no multiples of four bytes,
 /// are copied first, a strip of a few output rows (or a few small images) at a time. From [h, w, in], or [in] into a
 /// fully connected layer, to [oh, ow, out] or [out].
-class Convolution : public Step {
+class Convolution {
  public:
   /// For a layer that is no depthwise convolution and whose scratch_bytes() are within kMostScratch. `input` is the
   /// layer's, `output` has the grid that its integers go to. `pool`, when not null, is applied to the output as well,
@@ -20,7 +19,7 @@ class Convolution : public Step {
   Convolution(const Layer& layer, const TensorInfo& input, const TensorInfo& output, const Clamp& clamp,
               const MaxPool* pool, const ProductKernel& kernel = product_kernels().front());
 
-  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
+  void run(std::int64_t n, StepInputs inputs, std::uint8_t* output) const;
 
   /// The most bytes that the pixels of a strip take, once for each thread that runs. (A pool that makes a small image
   /// of a larger one may make it a few times as many.)

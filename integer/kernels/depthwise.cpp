@@ -142,7 +142,7 @@ void Depthwise::run_rows(const std::uint8_t* input, std::uint8_t* output, std::i
   }
 }
 
-void Depthwise::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
+void Depthwise::run(std::int64_t n, StepInputs inputs, std::uint8_t* output) const {
   const std::int64_t row_work = window_.columns.output * channels_ * window_.rows.window * window_.columns.window;
   parallel_for(n * window_.rows.output, kGrain / row_work + 1,
                [&](std::int64_t begin, std::int64_t end) { run_rows(inputs[0], output, begin, end); });

@@ -8,7 +8,6 @@
 #include "core/tensors/tensor.h"
 #include "integer/kernels/requantization.h"
 #include "integer/model.h"
-#include "integer/step.h"
 
 namespace miniqat::integer {
 
@@ -55,13 +54,13 @@ struct DepthwiseKernel {
 std::span<const DepthwiseKernel> depthwise_kernels();
 
 /// A depthwise convolution, channels side by side in vectors. From [h, w, in] to [oh, ow, in * multiplier].
-class Depthwise : public Step {
+class Depthwise {
  public:
   /// For a DepthwiseConv2d whose scratch_bytes() are within kMostScratch. `kernel` must stay; all else is copied.
   Depthwise(const Layer& layer, const TensorInfo& input, const TensorInfo& output, const Clamp& clamp,
             const DepthwiseKernel& kernel = depthwise_kernels().front());
 
-  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
+  void run(std::int64_t n, StepInputs inputs, std::uint8_t* output) const;
   /// About the most bytes that a thread needs while it runs.
   static std::int64_t scratch_bytes(const Layer& layer);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "core/tensors/shape.h"
@@ -15,7 +16,7 @@ namespace miniqat::integer {
 //   apply      the specification: the equation in plain loops, inline. No fast form uses them.
 //   check      throws Error that names the operation for what breaks a rule of the header
 //   keys       the keys of its members in JSON, for a writer as for a reader (integer/format/model_json.cpp)
-//   make_step  its fast form, for a model that has passed Model::check(); null if the output is the input's memory
+//   make_step  its fast form, for a model that has passed Model::check(); empty if the output is the input's memory
 
 /// A batch of one of the inputs.
 struct Operand {
@@ -44,8 +45,23 @@ struct Result {
   }
 };
 
+/// Layers whose windows reach over so much padding that they would need more working memory than this, bytes a thread,
+/// are left to the plain loops.
+inline constexpr std::int64_t kMostScratch = std::int64_t{1} << 28;
+
+/// In the operation's order, each [n, shape...] of bytes, row-major.
+using StepInputs = std::span<const std::uint8_t* const>;
+/// An operation of a model that has passed Model::check(), made ready to run on this CPU. Steps rely on that check:
+/// what makes them looks for nothing to refuse, and throws only where there is no room (std::bad_alloc; Error for
+/// weights that, brought to whole vectors, exceed Shape::kMaxElements). A step keeps copies of what it needs of the
+/// model, except for a layer that is left to the plain loops (Layer::make_step): that one needs the model to stay.
+///
+/// It runs on n >= 1 examples, from inputs to `output` [n, shape...], which overlaps none of them; shapes and grids are
+/// those of the operation's tensors. Uses our threads (core/threads/parallel.h). Without working memory it throws
+/// std::bad_alloc or, in one of several threads, ends the program.
+using Step = std::function<void(std::int64_t n, StepInputs inputs, std::uint8_t* output)>;
+
 class OperationCheck;
-class Step;
 struct Model;
 struct Operation;
 

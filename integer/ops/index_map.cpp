@@ -6,7 +6,6 @@
 #include "core/threads/parallel.h"
 #include "integer/kernels/byte_table.h"
 #include "integer/ops/operation_check.h"
-#include "integer/step.h"
 
 namespace miniqat::integer {
 
@@ -103,93 +102,89 @@ Runs runs_of(const Shape& part, const Shape& whole, std::span<const std::int64_t
   return runs;
 }
 
-/// Inputs are parts of the output, or the output is a part of the input.
-class MoveStep : public Step {
- public:
-  struct Part {
-    Runs runs;
-    ByteTable table;
-    /// Elements of the input, of an example.
-    std::int64_t size;
-  };
+struct Part {
+  Runs runs;
+  ByteTable table;
+  /// Elements of the input, of an example.
+  std::int64_t size;
+};
 
-  /// All parts have as many runs. `output_size` in elements of an example; `border`, of a single part, fills what lies
-  /// between its runs.
-  MoveStep(std::vector<Part> parts, std::int64_t output_size, bool gathers, std::optional<std::uint8_t> border = {})
-      : parts_(std::move(parts)), output_size_(output_size), gathers_(gathers), border_(border) {}
+/// Inputs are parts of the output, or the output is a part of the input (`gathers`).
+struct Moves {
+  /// All have as many runs.
+  std::vector<Part> parts;
+  /// Elements of an example.
+  std::int64_t output_size;
+  bool gathers = false;
+  /// Of a single part: fills what lies between its runs.
+  std::optional<std::uint8_t> border = {};
 
-  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override {
-    const std::int64_t runs = std::ssize(parts_[0].runs.places);
-    parallel_for(n * runs, 4 * kPointwiseGrain * runs / output_size_ + 1, [&](std::int64_t begin, std::int64_t end) {
+  void operator()(std::int64_t n, StepInputs inputs, std::uint8_t* output) const {
+    const std::int64_t runs = std::ssize(parts[0].runs.places);
+    parallel_for(n * runs, 4 * kPointwiseGrain * runs / output_size + 1, [&](std::int64_t begin, std::int64_t end) {
       while (begin < end) {
         const std::int64_t image = begin / runs, first = begin % runs, last = std::min(runs, first + end - begin);
-        for (std::size_t k = 0; k < parts_.size(); ++k)
-          move(parts_[k], inputs[k] + image * parts_[k].size, output + image * output_size_, first, last);
+        for (std::size_t k = 0; k < parts.size(); ++k)
+          move(parts[k], inputs[k] + image * parts[k].size, output + image * output_size, first, last);
         begin += last - first;
       }
     });
   }
-
- private:
   void move(const Part& part, const std::uint8_t* x, std::uint8_t* y, std::int64_t first, std::int64_t last) const {
     const auto& [places, length, step] = part.runs;
     for (std::int64_t i = first; i < last; ++i) {
-      const std::uint8_t* from = x + (gathers_ ? places[i] : i * length);
-      std::uint8_t* to = y + (gathers_ ? i * length : places[i]);
+      const std::uint8_t* from = x + (gathers ? places[i] : i * length);
+      std::uint8_t* to = y + (gathers ? i * length : places[i]);
       if (step == 1)
         part.table.run(from, length, to);
       else
         for (std::int64_t k = 0; k < length; ++k) to[k] = from[k * step];
-      if (border_) fill_around(part.runs, i, y);
+      if (border) fill_around(part.runs, i, y);
     }
   }
   /// From the run to the next one or the end, and before the first.
   void fill_around(const Runs& runs, std::int64_t i, std::uint8_t* y) const {
     const std::int64_t end = runs.places[i] + runs.length;
-    const std::int64_t next = i + 1 < std::ssize(runs.places) ? runs.places[i + 1] : output_size_;
-    if (i == 0) std::memset(y, *border_, runs.places[0]);
-    std::memset(y + end, *border_, next - end);
+    const std::int64_t next = i + 1 < std::ssize(runs.places) ? runs.places[i + 1] : output_size;
+    if (i == 0) std::memset(y, *border, runs.places[0]);
+    std::memset(y + end, *border, next - end);
   }
-
-  std::vector<Part> parts_;
-  std::int64_t output_size_;
-  bool gathers_;
-  std::optional<std::uint8_t> border_;
 };
 
 }  // namespace
 
-std::unique_ptr<Step> Reshape::make_step(const Model&, const Operation&) const { return nullptr; }
+Step Reshape::make_step(const Model&, const Operation&) const { return nullptr; }
 
-std::unique_ptr<Step> Pad::make_step(const Model& model, const Operation& operation) const {
+Step Pad::make_step(const Model& model, const Operation& operation) const {
   const Shape &from = model.input_of(operation).shape, &to = model.output_of(operation).shape;
   std::vector<std::int64_t> before;
   for (const auto& pair : paddings) before.push_back(pair[0]);
   const std::vector<std::int64_t> ones(before.size(), 1);
-  std::vector<MoveStep::Part> part = {{.runs = runs_of(from, to, before, ones), .table = {}, .size = from.elements()}};
-  const auto border = static_cast<std::uint8_t>(model.output_of(operation).grid.zero_point);
-  return std::make_unique<MoveStep>(std::move(part), to.elements(), false, border);
+  return Moves{.parts = {{.runs = runs_of(from, to, before, ones), .table = {}, .size = from.elements()}},
+               .output_size = to.elements(),
+               .border = static_cast<std::uint8_t>(model.output_of(operation).grid.zero_point)};
 }
 
-std::unique_ptr<Step> Slice::make_step(const Model& model, const Operation& operation) const {
+Step Slice::make_step(const Model& model, const Operation& operation) const {
   const Shape &from = model.input_of(operation).shape, &to = model.output_of(operation).shape;
-  std::vector<MoveStep::Part> part = {{.runs = runs_of(to, from, starts, steps), .table = {}, .size = from.elements()}};
-  return std::make_unique<MoveStep>(std::move(part), to.elements(), true);
+  return Moves{.parts = {{.runs = runs_of(to, from, starts, steps), .table = {}, .size = from.elements()}},
+               .output_size = to.elements(),
+               .gathers = true};
 }
 
-std::unique_ptr<Step> Concat::make_step(const Model& model, const Operation& operation) const {
+Step Concat::make_step(const Model& model, const Operation& operation) const {
   const TensorInfo& y = model.output_of(operation);
   std::vector<std::int64_t> first(static_cast<std::size_t>(y.shape.rank()), 0);
   const std::vector<std::int64_t> ones(first.size(), 1);
-  std::vector<MoveStep::Part> parts;
+  Moves moves = {.parts = {}, .output_size = y.shape.elements()};
   for (std::size_t k = 0; k < operation.inputs.size(); ++k) {
     const TensorInfo& x = model.input_of(operation, k);
-    parts.push_back({.runs = runs_of(x.shape, y.shape, first, ones),
-                     .table = ByteTable(x.grid, multipliers[k], y.grid, operation.clamp),
-                     .size = x.shape.elements()});
+    moves.parts.push_back({.runs = runs_of(x.shape, y.shape, first, ones),
+                           .table = ByteTable(x.grid, multipliers[k], y.grid, operation.clamp),
+                           .size = x.shape.elements()});
     first[axis] += x.shape[axis];
   }
-  return std::make_unique<MoveStep>(std::move(parts), y.shape.elements(), false);
+  return moves;
 }
 
 }  // namespace miniqat::integer

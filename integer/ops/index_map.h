@@ -16,7 +16,7 @@ struct Reshape {
   void apply(std::span<const Operand> x, const Result& y) const;
   void check(const OperationCheck& rules) const;
   static void keys(auto&, auto&) {}
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 /// The input with borders of its zero point.
@@ -28,7 +28,7 @@ struct Pad {
   void apply(std::span<const Operand> x, const Result& y) const;
   void check(const OperationCheck& rules) const;
   static void keys(auto& pad, auto& json) { json("paddings", pad.paddings); }
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 /// A part of the input: of each axis the integers at start, start + step, ..., as many as the output has.
@@ -44,7 +44,7 @@ struct Slice {
     json("starts", slice.starts);
     json("steps", slice.steps);
   }
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 /// The inputs one behind another along an axis, each brought to the output's grid as by Rescale.
@@ -61,7 +61,7 @@ struct Concat {
     json("axis", concat.axis, 0, Shape::kMaxRank);
     json("multipliers", concat.multipliers);
   }
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 /// The place, in a batch of examples of shape `to`, of integer i of those of shape `from`: each index becomes

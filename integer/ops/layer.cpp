@@ -43,23 +43,22 @@ void require_sums_fit(const Layer& layer, const OperationCheck& rules) {
 }
 
 /// A layer left to the plain loops.
-class PlainStep : public Step {
- public:
-  PlainStep(const Model& model, const Operation& operation) : model_(model), operation_(operation) {}
+void run_plain(const Model& model, const Operation& operation, std::int64_t n, StepInputs inputs,
+               std::uint8_t* output) {
+  const TensorInfo &x = model.input_of(operation), &y = model.output_of(operation);
+  const auto bytes_of = [n](const TensorInfo& info) { return static_cast<std::size_t>(n * info.shape.elements()); };
+  const Operand operand = {.integers = {inputs[0], bytes_of(x)}, .shape = x.shape, .grid = x.grid};
+  const Result result = {
+      .n = n, .integers = {output, bytes_of(y)}, .shape = y.shape, .grid = y.grid, .clamp = operation.clamp};
+  std::get<Layer>(operation.action).apply(std::span(&operand, 1), result);
+}
 
-  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override {
-    const TensorInfo &x = model_.input_of(operation_), &y = model_.output_of(operation_);
-    const auto bytes_of = [n](const TensorInfo& info) { return static_cast<std::size_t>(n * info.shape.elements()); };
-    const Operand operand = {.integers = {inputs[0], bytes_of(x)}, .shape = x.shape, .grid = x.grid};
-    const Result result = {
-        .n = n, .integers = {output, bytes_of(y)}, .shape = y.shape, .grid = y.grid, .clamp = operation_.clamp};
-    std::get<Layer>(operation_.action).apply(std::span(&operand, 1), result);
-  }
-
- private:
-  const Model& model_;
-  const Operation& operation_;
-};
+template <class Kernel>
+Step kernel_step(const auto&... given) {
+  return [kernel = std::make_shared<const Kernel>(given...)](std::int64_t n, StepInputs inputs, std::uint8_t* output) {
+    kernel->run(n, inputs, output);
+  };
+}
 
 }  // namespace
 
@@ -90,16 +89,16 @@ void Layer::check(const OperationCheck& rules) const {
   require_sums_fit(*this, rules);
 }
 
-std::unique_ptr<Step> Layer::make_step(const Model& model, const Operation& operation, const Operation* pool) const {
+Step Layer::make_step(const Model& model, const Operation& operation, const Operation* pool) const {
   // The pool's output has the grid of its input; its clamp does nothing.
   const TensorInfo &x = model.input_of(operation), &y = model.output_of(operation);
   const bool depthwise = kind == LayerKind::kDepthwiseConv2d;
   const std::int64_t scratch = depthwise ? Depthwise::scratch_bytes(*this) : Convolution::scratch_bytes(*this);
   // (No pool is fused into these.)
-  if (scratch > kMostScratch) return std::make_unique<PlainStep>(model, operation);
-  if (depthwise) return std::make_unique<Depthwise>(*this, x, y, operation.clamp);
+  if (scratch > kMostScratch) return std::bind_front(run_plain, std::cref(model), std::cref(operation));
+  if (depthwise) return kernel_step<Depthwise>(*this, x, y, operation.clamp);
   const auto* window = pool == nullptr ? nullptr : &std::get<MaxPool>(pool->action);
-  return std::make_unique<Convolution>(*this, x, y, operation.clamp, window);
+  return kernel_step<Convolution>(*this, x, y, operation.clamp, window);
 }
 
 }  // namespace miniqat::integer

@@ -67,8 +67,7 @@ struct Layer {
   }
   /// With `pool`, which Convolution::fuses() with it, the step writes the pool's output. Copies all that it needs,
   /// unless it is left to the plain loops (kMostScratch): then model and operation must stay.
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation,
-                                  const Operation* pool = nullptr) const;
+  Step make_step(const Model& model, const Operation& operation, const Operation* pool = nullptr) const;
 };
 
 inline void Layer::apply(std::span<const Operand> x, const Result& y) const {

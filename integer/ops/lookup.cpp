@@ -1,9 +1,22 @@
 #include "integer/ops/lookup.h"
 
+#include "core/threads/parallel.h"
 #include "integer/kernels/byte_table.h"
 #include "integer/ops/operation_check.h"
 
 namespace miniqat::integer {
+namespace {
+
+/// `elements` of an example.
+Step table_step(const ByteTable& table, std::int64_t elements) {
+  return [table, elements](std::int64_t n, StepInputs inputs, std::uint8_t* output) {
+    parallel_for(n * elements, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+      table.run(inputs[0] + begin, end - begin, output + begin);
+    });
+  };
+}
+
+}  // namespace
 
 void Lookup::check(const OperationCheck& rules) const {
   rules.require_inputs(1);
@@ -16,8 +29,8 @@ void Lookup::check(const OperationCheck& rules) const {
                   ", which is beyond its clamp");
 }
 
-std::unique_ptr<Step> Lookup::make_step(const Model& model, const Operation& operation) const {
-  return std::make_unique<TableStep>(ByteTable(table), model.input_of(operation).shape.elements());
+Step Lookup::make_step(const Model& model, const Operation& operation) const {
+  return table_step(ByteTable(table), model.input_of(operation).shape.elements());
 }
 
 void Rescale::check(const OperationCheck& rules) const {
@@ -26,9 +39,9 @@ void Rescale::check(const OperationCheck& rules) const {
   rules.require_multiplier(multiplier);
 }
 
-std::unique_ptr<Step> Rescale::make_step(const Model& model, const Operation& operation) const {
+Step Rescale::make_step(const Model& model, const Operation& operation) const {
   const TensorInfo &x = model.input_of(operation), &y = model.output_of(operation);
-  return std::make_unique<TableStep>(ByteTable(x.grid, multiplier, y.grid, operation.clamp), y.shape.elements());
+  return table_step(ByteTable(x.grid, multiplier, y.grid, operation.clamp), y.shape.elements());
 }
 
 }  // namespace miniqat::integer

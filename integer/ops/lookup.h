@@ -23,7 +23,7 @@ struct Lookup {
     json("function", lookup.function);
     json.list("table", lookup.table, 8);
   }
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 inline void Lookup::apply(std::span<const Operand> x, const Result& y) const {
@@ -39,7 +39,7 @@ struct Rescale {
   void apply(std::span<const Operand> x, const Result& y) const;
   void check(const OperationCheck& rules) const;
   static void keys(auto& rescale, auto& json) { json("multiplier", rescale.multiplier); }
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 inline void Rescale::apply(std::span<const Operand> x, const Result& y) const {

@@ -8,7 +8,6 @@
 #include "core/threads/parallel.h"
 #include "integer/kernels/requantization.h"
 #include "integer/ops/operation_check.h"
-#include "integer/step.h"
 
 namespace miniqat::integer {
 
@@ -94,85 +93,56 @@ struct ScaledSum {
 #define MINIQAT_LOOPS "integer/ops/pair_loops.h"
 #include "core/kernels/per_instruction_set.h"
 
-class AddStep : public Step {
- public:
-  AddStep(const Model& model, const Operation& operation, const SharedMultipliers& multipliers)
-      : pair_(model, operation),
-        sum_{.mantissas = {multipliers.mantissas[0], multipliers.mantissas[1]},
-             .rounding = std::int32_t{1} << (multipliers.shift - 1),
-             .shift = multipliers.shift} {}
-
-  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override {
-    const auto add = MINIQAT_PICK(add_scaled);
-    parallel_for(n * pair_.size, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-      add(inputs[0] + begin, inputs[1] + begin, end - begin, pair_, sum_, output + begin);
-    });
-  }
-
- private:
-  PairOfInputs pair_;
-  ScaledSum sum_;
-};
-
-class MulStep : public Step {
- public:
-  MulStep(const Model& model, const Operation& operation, const Multiplier& multiplier)
-      : pair_(model, operation), factors_(requantization_factors(multiplier)) {
-    const Shape& a = model.input_of(operation, 0).shape;
-    const Shape& b = model.input_of(operation, 1).shape;
-    sizes_ = {a.elements(), b.elements()};
-    if (a == b) return;
-    const StretchedPair stretched = stretched_pair(a, b);
-    swaps_ = stretched.strides.back().a == 0;
-    by_one_ = swaps_ || stretched.strides.back().b == 0;
-    row_ = stretched.row();
-    rows_ = stretched.rows();
-    if (!swaps_) return;
-    std::swap(sizes_[0], sizes_[1]);
-    std::swap(pair_.zero_points[0], pair_.zero_points[1]);
-    for (StretchedPair::Places& place : rows_) std::swap(place.a, place.b);
-  }
-
-  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override {
-    if (!rows_.empty()) return run_stretched(n, inputs[swaps_ ? 1 : 0], inputs[swaps_ ? 0 : 1], output);
-    const auto multiply = MINIQAT_PICK(multiply_scaled);
-    parallel_for(n * pair_.size, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-      multiply(inputs[0] + begin, inputs[1] + begin, end - begin, pair_, factors_, output + begin);
-    });
-  }
-
- private:
-  void run_stretched(std::int64_t n, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* output) const {
-    const auto multiply = by_one_ ? MINIQAT_PICK(multiply_scaled_by_one) : MINIQAT_PICK(multiply_scaled);
-    const auto rows = static_cast<std::int64_t>(rows_.size());
-    parallel_for(n * rows, 4 * kPointwiseGrain / row_ + 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const StretchedPair::Places& place = rows_[i % rows];
-        multiply(a + i / rows * sizes_[0] + place.a, b + i / rows * sizes_[1] + place.b, row_, pair_, factors_,
-                 output + i * row_);
-      }
-    });
-  }
-
-  PairOfInputs pair_;
-  RequantizationFactors factors_;
-  /// For inputs that differ in shape: the length of a row, where rows begin, and the elements of an example in each
-  /// operand. `swaps_`: the first operand is the one that is stretched along rows, and both have changed places.
-  /// `by_one_`: one of them is stretched along rows.
-  std::int64_t row_ = 0;
-  std::vector<StretchedPair::Places> rows_;
-  std::array<std::int64_t, 2> sizes_;
-  bool swaps_ = false, by_one_ = false;
-};
-
 }  // namespace
 
-std::unique_ptr<Step> Add::make_step(const Model& model, const Operation& operation) const {
-  return std::make_unique<AddStep>(model, operation, multipliers);
+Step Add::make_step(const Model& model, const Operation& operation) const {
+  const ScaledSum sum = {.mantissas = {multipliers.mantissas[0], multipliers.mantissas[1]},
+                         .rounding = std::int32_t{1} << (multipliers.shift - 1),
+                         .shift = multipliers.shift};
+  return [pair = PairOfInputs(model, operation), sum](std::int64_t n, StepInputs inputs, std::uint8_t* output) {
+    const auto add = MINIQAT_PICK(add_scaled);
+    parallel_for(n * pair.size, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+      add(inputs[0] + begin, inputs[1] + begin, end - begin, pair, sum, output + begin);
+    });
+  };
 }
 
-std::unique_ptr<Step> Mul::make_step(const Model& model, const Operation& operation) const {
-  return std::make_unique<MulStep>(model, operation, multiplier);
+Step Mul::make_step(const Model& model, const Operation& operation) const {
+  PairOfInputs pair(model, operation);
+  const RequantizationFactors factors = requantization_factors(multiplier);
+  const Shape &a = model.input_of(operation, 0).shape, &b = model.input_of(operation, 1).shape;
+  if (a == b)
+    return [pair, factors](std::int64_t n, StepInputs inputs, std::uint8_t* output) {
+      const auto multiply = MINIQAT_PICK(multiply_scaled);
+      parallel_for(n * pair.size, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+        multiply(inputs[0] + begin, inputs[1] + begin, end - begin, pair, factors, output + begin);
+      });
+    };
+  // The elements of an example in each operand, and where rows begin.
+  std::array<std::int64_t, 2> sizes = {a.elements(), b.elements()};
+  const StretchedPair stretched = stretched_pair(a, b);
+  std::vector<StretchedPair::Places> places = stretched.rows();
+  // Whether the first operand is the one that is stretched along rows: then both change places.
+  const bool swaps = stretched.strides.back().a == 0;
+  const bool by_one = swaps || stretched.strides.back().b == 0;
+  if (swaps) {
+    std::swap(sizes[0], sizes[1]);
+    std::swap(pair.zero_points[0], pair.zero_points[1]);
+    for (StretchedPair::Places& place : places) std::swap(place.a, place.b);
+  }
+  return [pair, factors, sizes, swaps, by_one, row = stretched.row(), places = std::move(places)](
+             std::int64_t n, StepInputs inputs, std::uint8_t* output) {
+    const std::uint8_t *a = inputs[swaps ? 1 : 0], *b = inputs[swaps ? 0 : 1];
+    const auto multiply = by_one ? MINIQAT_PICK(multiply_scaled_by_one) : MINIQAT_PICK(multiply_scaled);
+    const std::int64_t rows = std::ssize(places);
+    parallel_for(n * rows, 4 * kPointwiseGrain / row + 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const StretchedPair::Places& place = places[i % rows];
+        multiply(a + i / rows * sizes[0] + place.a, b + i / rows * sizes[1] + place.b, row, pair, factors,
+                 output + i * row);
+      }
+    });
+  };
 }
 
 }  // namespace miniqat::integer

@@ -15,7 +15,7 @@ struct Add {
   void apply(std::span<const Operand> x, const Result& y) const;
   void check(const OperationCheck& rules) const;
   static void keys(auto& add, auto& json) { json("multipliers", add.multipliers); }
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 inline void Add::apply(std::span<const Operand> x, const Result& y) const {
@@ -37,7 +37,7 @@ struct Mul {
   void apply(std::span<const Operand> x, const Result& y) const;
   void check(const OperationCheck& rules) const;
   static void keys(auto& mul, auto& json) { json("multiplier", mul.multiplier); }
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 /// Where a batch of examples of shape `from` has the number that belongs to number i of those of shape `to`.

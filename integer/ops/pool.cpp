@@ -7,7 +7,6 @@
 #include "core/threads/parallel.h"
 #include "integer/kernels/requantization.h"
 #include "integer/ops/operation_check.h"
-#include "integer/step.h"
 
 namespace miniqat::integer {
 namespace {
@@ -103,78 +102,50 @@ void for_rows(std::int64_t n, const Window2d& window, std::int64_t channels, con
   parallel_for(n * window.rows.output, 8 * kPointwiseGrain / row_work + 1, body);
 }
 
-class MaxPoolStep : public Step {
- public:
-  MaxPoolStep(const Window2d& window, std::int64_t channels) : window_(window), channels_(channels) {}
-
-  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override {
-    const auto take = MINIQAT_PICK(take_larger);
-    for_rows(n, window_, channels_, [&](std::int64_t begin, std::int64_t end) {
-      std::uint8_t* y = nullptr;
-      for_windows(
-          window_, begin, end,
-          [&](std::int64_t pixel) {
-            y = output + pixel * channels_;
-            std::memset(y, 0, channels_);
-          },
-          [&](std::int64_t pixel) { take(inputs[0] + pixel * channels_, channels_, y); },
-          [](std::int64_t, std::int64_t) {});
-    });
-  }
-
- private:
-  Window2d window_;
-  std::int64_t channels_;
-};
-
-class AveragePoolStep : public Step {
- public:
-  AveragePoolStep(const AveragePool& pool, const TensorInfo& input, const TensorInfo& output, const Clamp& clamp)
-      : window_(pool.window),
-        channels_(input.shape[2]),
-        input_zero_point_(input.grid.zero_point),
-        output_zero_point_(output.grid.zero_point),
-        clamp_(clamp) {
-    for (const Multiplier& multiplier : pool.multipliers) factors_.push_back(requantization_factors(multiplier));
-  }
-
-  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override {
-    const auto add = MINIQAT_PICK(add_pixel);
-    const auto finish = MINIQAT_PICK(requantize_sums);
-    for_rows(n, window_, channels_, [&](std::int64_t begin, std::int64_t end) {
-      ScratchScope scope;
-      const std::span<std::int32_t> sums = scope.take<std::int32_t>(channels_);
-      for_windows(
-          window_, begin, end, [&](std::int64_t) { std::ranges::fill(sums, 0); },
-          [&](std::int64_t pixel) { add(inputs[0] + pixel * channels_, channels_, sums.data()); },
-          [&](std::int64_t pixel, std::int64_t count) {
-            // The zero point, once for each pixel.
-            const auto zeros = static_cast<std::int32_t>(count * input_zero_point_);
-            for (std::int32_t& sum : sums) sum -= zeros;
-            finish(sums.data(), channels_, factors_[count - 1], output_zero_point_, clamp_, output + pixel * channels_);
-          });
-    });
-  }
-
- private:
-  Window2d window_;
-  std::int64_t channels_;
-  std::int32_t input_zero_point_;
-  std::int32_t output_zero_point_;
-  Clamp clamp_;
-  /// For each number of pixels from 1 on.
-  std::vector<RequantizationFactors> factors_;
-};
-
 }  // namespace
 
-std::unique_ptr<Step> AveragePool::make_step(const Model& model, const Operation& operation) const {
-  return std::make_unique<AveragePoolStep>(*this, model.input_of(operation), model.output_of(operation),
-                                           operation.clamp);
+Step AveragePool::make_step(const Model& model, const Operation& operation) const {
+  // For each number of pixels from 1 on.
+  std::vector<RequantizationFactors> factors;
+  for (const Multiplier& multiplier : multipliers) factors.push_back(requantization_factors(multiplier));
+  return [window = window, channels = model.input_of(operation).shape[2],
+          zero_point = model.input_of(operation).grid.zero_point,
+          output_zero_point = model.output_of(operation).grid.zero_point, clamp = operation.clamp,
+          factors = std::move(factors)](std::int64_t n, StepInputs inputs, std::uint8_t* output) {
+    const auto add = MINIQAT_PICK(add_pixel);
+    const auto finish = MINIQAT_PICK(requantize_sums);
+    for_rows(n, window, channels, [&](std::int64_t begin, std::int64_t end) {
+      ScratchScope scope;
+      const std::span<std::int32_t> sums = scope.take<std::int32_t>(channels);
+      for_windows(
+          window, begin, end, [&](std::int64_t) { std::ranges::fill(sums, 0); },
+          [&](std::int64_t pixel) { add(inputs[0] + pixel * channels, channels, sums.data()); },
+          [&](std::int64_t pixel, std::int64_t count) {
+            // The zero point, once for each pixel.
+            const auto zeros = static_cast<std::int32_t>(count * zero_point);
+            for (std::int32_t& sum : sums) sum -= zeros;
+            finish(sums.data(), channels, factors[count - 1], output_zero_point, clamp, output + pixel * channels);
+          });
+    });
+  };
 }
 
-std::unique_ptr<Step> MaxPool::make_step(const Model& model, const Operation& operation) const {
-  return std::make_unique<MaxPoolStep>(window, model.input_of(operation).shape[2]);
+Step MaxPool::make_step(const Model& model, const Operation& operation) const {
+  return [window = window, channels = model.input_of(operation).shape[2]](std::int64_t n, StepInputs inputs,
+                                                                          std::uint8_t* output) {
+    const auto take = MINIQAT_PICK(take_larger);
+    for_rows(n, window, channels, [&](std::int64_t begin, std::int64_t end) {
+      std::uint8_t* y = nullptr;
+      for_windows(
+          window, begin, end,
+          [&](std::int64_t pixel) {
+            y = output + pixel * channels;
+            std::memset(y, 0, channels);
+          },
+          [&](std::int64_t pixel) { take(inputs[0] + pixel * channels, channels, y); },
+          [](std::int64_t, std::int64_t) {});
+    });
+  };
 }
 
 }  // namespace miniqat::integer

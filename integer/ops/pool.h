@@ -25,7 +25,7 @@ struct AveragePool {
     json(pool.window);
     json("multipliers", pool.multipliers);
   }
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 /// The largest integer in every window, padding left out; input and output have one grid.
@@ -36,7 +36,7 @@ struct MaxPool {
   void apply(std::span<const Operand> x, const Result& y) const;
   void check(const OperationCheck& rules) const;
   static void keys(auto& pool, auto& json) { json(pool.window); }
-  std::unique_ptr<Step> make_step(const Model& model, const Operation& operation) const;
+  Step make_step(const Model& model, const Operation& operation) const;
 };
 
 inline void AveragePool::apply(std::span<const Operand> x, const Result& y) const {

@@ -298,7 +298,7 @@ TEST(IntegerEngine, KernelsThatThisMachineWouldNotTake) {
     const Tensor expected = reference::run(model, images)[1];
     const Operation& operation = model.operations[0];
     const auto& layer = std::get<Layer>(operation.action);
-    const auto expect_step = [&](const Step& step, std::string_view name) {
+    const auto expect_step = [&](const auto& step, std::string_view name) {
       Tensor actual(expected.spec());
       const auto* x = images.data<std::uint8_t>();
       step.run(2, std::span(&x, 1), actual.data<std::uint8_t>());
