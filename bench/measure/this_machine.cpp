@@ -12,6 +12,7 @@
 #include "bench/measure/rounds.h"
 #include "core/kernels/instruction_set.h"
 #include "core/platform/system.h"
+#include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/threads/cpu_quota.h"
