@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include <atomic>
+#include <mutex>
 #include <thread>
 
 // The interpreter's lock, its end, and threads. At its end Python ends threads that are daemons wherever they ask for
