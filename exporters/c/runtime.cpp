@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/text/error.h"
-#include "exporters/c/runtime_layers.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -1,4 +1,4 @@
-#include "exporters/c/runtime_layers.h"
+#include "exporters/c/runtime.h"
 
 namespace miniqat::exporters {
 
