@@ -116,7 +116,7 @@ struct Moves {
   /// Elements of an example.
   std::int64_t output_size;
   bool gathers = false;
-  /// Of a single part: fills what lies between its runs.
+  /// What lies between the runs of a single part.
   std::optional<std::uint8_t> border = {};
 
   void operator()(std::int64_t n, StepInputs inputs, std::uint8_t* output) const {
