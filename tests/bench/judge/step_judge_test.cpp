@@ -147,10 +147,10 @@ TEST(StepJudge, TargetsStayProbabilities) {
       value = turn % 2 == 0 ? static_cast<float>(random.below(2)) : random.uniform();
     Session session(graph);
     StepJudge judge;
-    session.set_observer(judge.observer());
+    session.set_observer(&judge);
     session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {x}}, {{x, logits}, {t, targets}});
-    ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
-    ASSERT_GE(judge.steps(), 1);
+    ASSERT_TRUE(judge.findings.empty()) << judge.findings.front().text();
+    ASSERT_GE(judge.steps, 1);
   }
 }
 
