@@ -73,7 +73,7 @@ std::string readers_of(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-ToyGraph::ToyGraph(const std::string& chains) {
+ToyGraph::ToyGraph(const std::string& chains, const ToySizes& sizes) : sizes(sizes) {
   layers::register_ops();
   quantize::register_ops();
   for (const std::string& chain : pieces_of(chains, ";")) {
@@ -98,18 +98,19 @@ Output ToyGraph::layer(Output x, const Names& words) {
   const std::string &kind = words[0], &scope = words.at(1);
   const auto weights = [&](const Shape& shape) { return layers::variable(graph, scope + "/weights", shape); };
   if (kind.starts_with("conv")) {
-    const Output y = conv(scope, x, words.size() > 2 ? tensor(words[2]) : filter(scope + "/weights"));
+    const Output y = words.size() > 2 ? conv(scope, x, tensor(words[2])) : conv(scope, x);
     if (kind == "conv") return y;
     return kind == "conv_bias" ? bias(scope, y) : layers::relu(graph, scope + "/Relu", bias(scope, y));
   }
   if (kind == "depthwise") {
-    const Output filters = weights({1, 1, x.shape().channels(), 1});
+    const Output filters = weights({sizes.filter, sizes.filter, x.shape().channels(), 1});
     return layers::depthwise_conv2d(graph, scope + "/DepthwiseConv2d", x, filters);
   }
   if (kind == "dense")
     return layers::matmul(graph, scope + "/MatMul", x, weights({x.shape().channels(), std::stoll(words.at(2))}));
   if (kind == "bias") return bias(scope, x);
-  return kind == "batch_norm" ? batch_norm(scope, x) : Output();
+  if (kind == "still_batch_norm") return batch_norm(scope, x, false);
+  return kind == "batch_norm" ? batch_norm(scope, x, true, words.size() > 2 ? words[2] : "") : Output();
 }
 
 Output ToyGraph::step(Output x, const Names& words) {
@@ -127,6 +128,7 @@ Output ToyGraph::step(Output x, const Names& words) {
   const bool more = words.size() > 2;
   if (type == "Mean") return layers::mean(graph, name, x, {.axes = {1, 2}});
   if (type == "Pad") return layers::pad(graph, name, x, {.paddings = {{0, 0}, {1, 1}, {1, 1}, {0, 0}}});
+  if (type == "PadChannels") return layers::pad(graph, name, x, {.paddings = {{0, 0}, {0, 0}, {0, 0}, {0, 3}}});
   if (type == "SpaceToBatchND") return layers::space_to_batch(graph, name, x, {.block_shape = {2, 2}});
   if (type == "BatchToSpaceND") return layers::batch_to_space(graph, name, x, {.block_shape = {2, 2}});
   if (type == "MaxPool" && more) return layers::max_pool(graph, name, x, {.window = {1, 1}});

@@ -17,6 +17,7 @@
 #include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
 #include "tests/quantize/fold/folding_ways.h"
+#include "tests/quantize/toy_graph.h"
 #include "tests/quantize/trained_net.h"
 
 namespace miniqat::quantize::batch_norm_scale_shift_test {
@@ -26,7 +27,6 @@ using testing::EvalNet;
 using testing::FoldingWay;
 using testing::mentions;
 using testing::operations_of;
-using testing::Texts;
 
 // By hand.
 
@@ -106,143 +106,74 @@ TEST(ConvertBatchNorm, RefusesByName) {
 
 // Trained.
 
-/// The parts of the nets below: 3x3 convolutions of stride 1 to eight channels, batch norms of random parameters.
-struct Net {
-  Graph graph;
-  Output images = layers::placeholder(graph, "images", {4, 8, 8, 3});
-
-  Output variable(const std::string& name, const Shape& shape, double mean, bool trainable = true) {
-    return layers::variable(graph, name, shape,
-                            {.kind = Initializer::Kind::kTruncatedNormal, .mean = mean, .stddev = 0.3}, trainable);
-  }
-  Output conv(const std::string& scope, Output x) {
-    return layers::conv2d(graph, scope + "/Conv2D", x,
-                          layers::variable(graph, scope + "/weights", {3, 3, x.shape()[3], 8}));
-  }
-  Output norm(const std::string& scope, Output x) {
-    const Shape channels{x.shape().channels()};
-    return layers::batch_norm(graph, scope + "/BatchNorm", x, variable(scope + "/gamma", channels, 1),
-                              variable(scope + "/beta", channels, 0), variable(scope + "/mean", channels, 0, false),
-                              variable(scope + "/variance", channels, 1, false), {.decay = 0.9});
-  }
-  Output relu(const std::string& scope, Output x) { return layers::relu(graph, scope + "/Relu", x); }
-  Output conv_relu(const std::string& scope, Output x) { return relu(scope, conv(scope, x)); }
-  Output pool(const std::string& scope, Output x) {
-    return layers::max_pool(graph, scope + "/MaxPool", x, {.window = {3, 3}, .strides = {1, 1}});
-  }
-  Output add(const std::string& scope, Output x, Output y) { return layers::add(graph, scope + "/Add", x, y); }
-  Output concat(const std::string& scope, Output x, Output y) {
-    return layers::concat(graph, scope + "/Concat", {x, y});
-  }
-  Output mean(Output x) { return layers::mean(graph, "Mean", x, {.axes = {1, 2}}); }
-  Output dense(Output rows) {
-    return layers::matmul(graph, "fc/MatMul", rows,
-                          layers::variable(graph, "fc/weights", {rows.shape().channels(), 5}));
-  }
-  /// x + conv(relu(norm(conv(relu(norm(x)))))), the first of the norms with other readers of its input.
-  Output preactivated(const std::string& scope, Output x) {
-    const Output a = conv(scope + "/a", relu(scope + "/n", norm(scope + "/n", x)));
-    return add(scope, x, conv(scope + "/b", relu(scope + "/a", norm(scope + "/a", a))));
-  }
-  /// x and what norm, Relu and convolution make of it.
-  Output dense_layer(const std::string& scope, Output x) {
-    return concat(scope, x, conv(scope, relu(scope, norm(scope, x))));
-  }
-};
-
 struct Case {
   std::string name;
-  std::function<Output(Net&)> features;
+  /// ToyGraph's, of 3x3 convolutions to eight channels; behind the last tensor comes a dense layer.
+  std::string chains;
   /// The batch norms that are part of no layer, and what is quantized for them.
   std::vector<std::pair<std::string, std::string>> alone;
 
   Graph graph() const {
-    Net net;
-    const Output y = features(net);
-    net.graph.set_outputs({net.dense(y.shape().rank() == 4 ? net.mean(y) : y)});
-    return std::move(net.graph);
+    const testing::ToySizes sizes = {.images = {4, 8, 8, 3}, .filter = 3, .channels = 8, .trains = true};
+    const bool rows = chains.find("Mean Mean") != std::string::npos;
+    return std::move(testing::ToyGraph(chains + (rows ? "" : " | Mean Mean") + " | dense fc 5 | output", sizes).graph);
   }
 };
 
 void PrintTo(const Case& c, std::ostream* stream) { *stream << c.name; }
 
-std::string own(const std::string& scope) { return scope + "/BatchNorm/activation_BatchNorm_quant"; }
+const std::string kOwn = "n/BatchNorm/activation_BatchNorm_quant";
+const std::vector<std::pair<std::string, std::string>> kAlone = {{"n/BatchNorm", kOwn}};
+const std::vector<Case> kPlaces = {
+    {"BehindRelu", "images | conv_relu a | batch_norm n | conv b", kAlone},
+    {"BehindMaxPool", "images | conv_relu a | MaxPool pool | batch_norm n | conv b", kAlone},
+    {"BehindConcat", "images | conv b; images | conv_relu a | Concat both b/Conv2D | batch_norm n | conv c", kAlone},
+    {"BehindAdd", "images | conv b; images | conv_relu a | Add both b/Conv2D | batch_norm n | conv c", kAlone},
+    {"BehindABatchNorm", "images | conv a | batch_norm a | batch_norm n | conv b", kAlone},
+    {"BehindABatchNormAlone",
+     "images | conv_relu a | batch_norm m | batch_norm n | conv b",
+     {{"m/BatchNorm", "n/BatchNorm"}, kAlone[0]}},
+    {"OnThePicture", "images | batch_norm n | conv_relu a", kAlone},
+    {"BehindAMean", "images | conv_relu a | Mean Mean | batch_norm n", kAlone},
+    {"BehindABias", "images | conv_bias a | batch_norm n | conv b", kAlone},
+    {"LayerHasOtherReaders", "images | conv a | Relu a/Relu; a/Conv2D | batch_norm n | Concat both a/Relu | conv b",
+     kAlone},
+    {"OfALayerTwice",
+     "images | conv a | batch_norm m; a/Conv2D | batch_norm n | Concat both m/BatchNorm | conv b",
+     {kAlone[0], {"m/BatchNorm", "m/BatchNorm/activation_BatchNorm_quant"}}},
+};
 
-std::vector<Case> cases_of_places() {
-  const std::vector<std::pair<std::string, std::string>> n = {{"n/BatchNorm", own("n")}};
-  return {
-      {"BehindRelu", [](Net& net) { return net.conv("b", net.norm("n", net.conv_relu("a", net.images))); }, n},
-      {"BehindMaxPool",
-       [](Net& net) { return net.conv("b", net.norm("n", net.pool("a", net.conv_relu("a", net.images)))); }, n},
-      {"BehindConcat",
-       [](Net& net) {
-         return net.conv("c",
-                         net.norm("n", net.concat("b", net.conv_relu("a", net.images), net.conv("b", net.images))));
-       },
-       n},
-      {"BehindAdd",
-       [](Net& net) {
-         return net.conv("c", net.norm("n", net.add("b", net.conv_relu("a", net.images), net.conv("b", net.images))));
-       },
-       n},
-      {"BehindABatchNorm",
-       [](Net& net) { return net.conv("b", net.norm("n", net.norm("a", net.conv("a", net.images)))); }, n},
-      {"BehindABatchNormAlone",
-       [](Net& net) { return net.conv("b", net.norm("n", net.norm("m", net.conv_relu("a", net.images)))); },
-       {{"m/BatchNorm", "n/BatchNorm"}, n[0]}},
-      {"OnThePicture", [](Net& net) { return net.conv_relu("a", net.norm("n", net.images)); }, n},
-      {"BehindAMean", [](Net& net) { return net.norm("n", net.mean(net.conv_relu("a", net.images))); }, n},
-      {"BehindABias",
-       [](Net& net) {
-         const Output a =
-             layers::bias_add(net.graph, "a/BiasAdd", net.conv("a", net.images), net.variable("a/b", {8}, 0));
-         return net.conv("b", net.norm("n", a));
-       },
-       n},
-      {"LayerHasOtherReaders",
-       [](Net& net) {
-         const Output a = net.conv("a", net.images);
-         return net.conv("b", net.concat("b", net.norm("n", a), net.relu("a", a)));
-       },
-       n},
-      {"OfALayerTwice",
-       [](Net& net) {
-         const Output a = net.conv("a", net.images);
-         return net.conv("b", net.concat("b", net.norm("n", a), net.norm("m", a)));
-       },
-       {n[0], {"m/BatchNorm", own("m")}}},
-  };
+/// x + conv(relu(norm(conv(relu(norm(x)))))), the first of the norms with other readers of its input.
+std::string preactivated(const std::string& scope, const std::string& x) {
+  return concat(" | batch_norm ", scope, "/n | Relu ", scope, "/n/Relu | conv ", scope, "/a | batch_norm ", scope,
+                "/a | Relu ", scope, "/a/Relu | conv ", scope, "/b | Add ", scope, "/Add ", x);
 }
 
-std::vector<Case> cases_of_networks() {
-  return {
-      {"Preactivation",
-       [](Net& net) {
-         Output x = net.norm("stem", net.conv("stem", net.images));
-         for (const std::string scope : {"one", "two"}) x = net.preactivated(scope, x);
-         return net.relu("last", net.norm("last", x));
-       },
-       {{"one/n/BatchNorm", "one/n/Relu"}, {"two/n/BatchNorm", "two/n/Relu"}, {"last/BatchNorm", "last/Relu"}}},
-      {"DenseNet",
-       [](Net& net) {
-         Output x = net.pool("stem", net.relu("stem", net.norm("stem", net.conv("stem", net.images))));
-         for (const std::string scope : {"one", "two"}) x = net.dense_layer(scope, x);
-         x = net.conv("transition", net.relu("transition", net.norm("transition", x)));
-         x = layers::avg_pool(net.graph, "transition/AvgPool", x, {});
-         x = net.dense_layer("three", x);
-         return net.relu("last", net.norm("last", x));
-       },
-       {{"one/BatchNorm", "one/Relu"},
-        {"two/BatchNorm", "two/Relu"},
-        {"transition/BatchNorm", "transition/Relu"},
-        {"three/BatchNorm", "three/Relu"},
-        {"last/BatchNorm", "last/Relu"}}},
-  };
+/// x and what norm, Relu and convolution make of it.
+std::string dense_layer(const std::string& scope, const std::string& x) {
+  return concat(" | batch_norm ", scope, " | Relu ", scope, "/Relu | conv ", scope, " | Concat ", scope, "/Concat ", x);
 }
+
+const std::vector<Case> kNetworks = {
+    {"Preactivation",
+     "images | conv stem | batch_norm stem" + preactivated("one", "stem/BatchNorm") + preactivated("two", "one/Add") +
+         " | batch_norm last | Relu last/Relu",
+     {{"one/n/BatchNorm", "one/n/Relu"}, {"two/n/BatchNorm", "two/n/Relu"}, {"last/BatchNorm", "last/Relu"}}},
+    {"DenseNet",
+     "images | conv stem | batch_norm stem | Relu stem/Relu | MaxPool pool" + dense_layer("one", "pool") +
+         dense_layer("two", "one/Concat") +
+         " | batch_norm transition | Relu transition/Relu | conv transition | AvgPool smaller" +
+         dense_layer("three", "smaller") + " | batch_norm last | Relu last/Relu",
+     {{"one/BatchNorm", "one/Relu"},
+      {"two/BatchNorm", "two/Relu"},
+      {"transition/BatchNorm", "transition/Relu"},
+      {"three/BatchNorm", "three/Relu"},
+      {"last/BatchNorm", "last/Relu"}}},
+};
 
 std::vector<Case> all_cases() {
-  std::vector<Case> cases = cases_of_places();
-  std::ranges::move(cases_of_networks(), std::back_inserter(cases));
+  std::vector<Case> cases = kPlaces;
+  std::ranges::copy(kNetworks, std::back_inserter(cases));
   return cases;
 }
 
@@ -325,7 +256,7 @@ TEST_P(BatchNormAlone, IntegersAreThoseOfTheSimulation) {
 
 /// At few bits a tie early in a deep network is many steps at its end, so operation by operation.
 TEST(BatchNormAlone, FewBits) {
-  for (const Case& c : cases_of_networks())
+  for (const Case& c : kNetworks)
     for (const RangeChoice ranges : {RangeChoice::kObserved, RangeChoice::kLearned}) {
       SCOPED_TRACE(c.name);
       const testing::TrainedNet net =
@@ -339,7 +270,7 @@ TEST(BatchNormAlone, FewBits) {
 
 /// The engine and C, too.
 TEST(BatchNormAlone, TrainedIntegers) {
-  for (const Case& c : cases_of_places()) {
+  for (const Case& c : kPlaces) {
     SCOPED_TRACE(c.name);
     if (c.name == "BehindMaxPool" || c.name == "OnThePicture" || c.name == "BehindAMean")
       testing::expect_trained_integers(c.graph());
@@ -348,7 +279,7 @@ TEST(BatchNormAlone, TrainedIntegers) {
 
 /// The moving statistics stay from the third step on.
 TEST(BatchNormAlone, FreezesInTraining) {
-  Graph graph = cases_of_places().front().graph();
+  Graph graph = kPlaces.front().graph();
   create_training_graph(graph, {.freeze_bn_delay = 3});
   const Output loss = layers::mean(graph, "loss", graph.outputs().front(), {.axes = {0, 1}});
   Session session(graph);
@@ -356,7 +287,7 @@ TEST(BatchNormAlone, FreezesInTraining) {
   for (std::size_t i = 0; float& pixel : pictures.values<float>()) pixel = static_cast<float>(i++ % 7) - 3;
   const auto mean_after_a_step = [&] {
     session.train_step(loss, optim::Sgd({.learning_rate = 0.01}), {{graph.at("images").output(), pictures}});
-    const Tensor mean = session.variable("n/mean");
+    const Tensor mean = session.variable("n/moving_mean");
     return std::vector<float>(mean.values<float>().begin(), mean.values<float>().end());
   };
   const std::vector<float> first = mean_after_a_step(), second = mean_after_a_step();

@@ -11,11 +11,11 @@
 #include "quantize/quantize.h"
 #include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
+#include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize::lookup_test {
 namespace {
 
-using integer::Clamp;
 using integer::Grid;
 using integer::Lookup;
 using integer::Model;
@@ -162,15 +162,11 @@ TEST(ConvertLookup, NeedsARangeOnBothSides) {
 
 /// x * sigmoid(w * x), in front of a dense layer.
 Graph gated_net() {
-  Graph graph;
-  Output x = layers::placeholder(graph, "images", {4, 8, 8, 3});
-  x = layers::relu(graph, "stem/Relu", testing::conv_bias(graph, "stem", x, 3, 8));
-  const Output gate = layers::sigmoid(graph, "gate/Sigmoid", testing::conv_bias(graph, "gate", x, 1, 8));
-  x = layers::mul(graph, "gated", x, gate);
-  x = layers::reshape(graph, "flat", x, {.shape = {4, -1}});
-  x = layers::matmul(graph, "dense/MatMul", x, layers::variable(graph, "dense/weights", {512, 5}));
-  graph.set_outputs({x});
-  return graph;
+  const std::string chain =
+      "images | conv_relu stem | conv_bias gate | Sigmoid gate/Sigmoid | Mul gated stem/Relu | Reshape flat 4 -1 | "
+      "dense dense 5 | output";
+  return std::move(
+      testing::ToyGraph(chain, {.images = {4, 8, 8, 3}, .filter = 3, .channels = 8, .trains = true}).graph);
 }
 
 TEST(RewriteLookup, TheQuantizerOfASigmoidHasItsRange) {

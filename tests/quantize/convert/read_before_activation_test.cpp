@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "core/graph/graph_json.h"
 #include "quantize/convert/convert.h"
@@ -13,6 +12,7 @@
 #include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
 #include "tests/quantize/fold/folding_ways.h"
+#include "tests/quantize/toy_graph.h"
 #include "tests/quantize/trained_net.h"
 
 namespace miniqat::quantize::read_before_activation_test {
@@ -21,90 +21,43 @@ namespace {
 using testing::FoldingWay;
 using testing::Texts;
 
-Output vector(Graph& graph, const std::string& name, std::int64_t size, double mean, bool trainable = true) {
-  return layers::variable(graph, name, {size},
-                          {.kind = Initializer::Kind::kTruncatedNormal, .mean = mean, .stddev = 0.3}, trainable);
+/// A net of 3x3 convolutions to six channels: these chains, and a dense layer behind the mean of their last tensor.
+Graph net(const std::string& chains) {
+  const testing::ToySizes sizes = {.images = {4, 8, 8, 3}, .filter = 3, .channels = 6, .trains = true};
+  return std::move(testing::ToyGraph(chains + " | Mean Mean | dense fc 5 | output", sizes).graph);
 }
 
-/// 3x3, stride 1, to six channels, with a bias or a batch norm.
-Output linear(Graph& graph, const std::string& scope, Output x, bool normalised) {
-  const Output w = layers::variable(graph, scope + "/weights", {3, 3, x.shape()[3], 6});
-  const Output y = layers::conv2d(graph, scope + "/Conv2D", x, w);
-  if (!normalised) return layers::bias_add(graph, scope + "/BiasAdd", y, vector(graph, scope + "/biases", 6, 0));
-  return layers::batch_norm(graph, scope + "/BatchNorm", y, vector(graph, scope + "/gamma", 6, 1),
-                            vector(graph, scope + "/beta", 6, 0), vector(graph, scope + "/mean", 6, 0, false),
-                            vector(graph, scope + "/variance", 6, 1, false), {.decay = 0.9});
-}
-
-using Op = std::function<Output(Graph&, Output)>;
-
-struct NamedOp {
-  std::string name;
-  Op make;
-};
-
-const std::vector<NamedOp>& activations() {
-  static const std::vector<NamedOp> all = {
-      {"Relu", [](Graph& graph, Output x) { return layers::relu(graph, "a/act", x); }},
-      {"Relu6", [](Graph& graph, Output x) { return layers::relu6(graph, "a/act", x); }},
-      {"Clip", [](Graph& graph, Output x) { return layers::clip(graph, "a/act", x, {.low = -0.2, .high = 0.8}); }},
-  };
-  return all;
-}
-
-/// What else reads the layer's result; "Concat" and "Add" of both are made apart.
-const std::vector<NamedOp>& readers() {
-  static const std::vector<NamedOp> all = {
-      {"Concat", {}},
-      {"Add", {}},
-      {"Sigmoid", [](Graph& graph, Output x) { return layers::sigmoid(graph, "reader", x); }},
-      {"Mul", [](Graph& graph,
-                 Output x) { return layers::mul(graph, "reader", x, layers::constant(graph, "factor", {}, {0.7})); }},
-      {"Conv2D", [](Graph& graph, Output x) { return linear(graph, "reader", x, false); }},
-      {"MaxPool",
-       [](Graph& graph, Output x) {
-         return layers::max_pool(graph, "reader", x, {.window = {3, 3}, .strides = {1, 1}, .padding = Padding::kSame});
-       }},
-      {"OtherActivation",
-       [](Graph& graph, Output x) { return layers::clip(graph, "reader", x, {.low = -0.4, .high = 0.3}); }},
-      {"OtherRelu", [](Graph& graph, Output x) { return layers::relu(graph, "reader", x); }},
-  };
-  return all;
-}
+const Texts kActivations = {"Relu", "Relu6", "Clip"};
+/// What else reads the layer's result: a step to the tensor "reader", or a Concat or an Add of both.
+const Texts kReaders = {"Concat both",      "Add both",         "Sigmoid reader", "Mul reader =[]factor",
+                        "conv_bias reader", "MaxPool reader 1", "Clip reader",    "Relu reader"};
 
 struct Case {
-  NamedOp activation;
-  NamedOp reader;
+  std::string activation;
+  std::string reader;
   bool normalised;
 
-  std::string name() const { return (normalised ? "BatchNorm" : "Bias") + activation.name + reader.name; }
+  std::string name() const {
+    const std::string type = reader.substr(0, reader.find(' '));
+    return (normalised ? "BatchNorm" : "Bias") + activation + (type == activation ? "Other" : "") +
+           (type == "conv_bias" ? "Conv2D" : type);
+  }
 
   Graph graph() const {
-    Graph graph;
-    const Output images = layers::placeholder(graph, "images", {4, 8, 8, 3});
-    const Output before = linear(graph, "a", images, normalised);
-    const Output behind = activation.make(graph, before);
-    Output both;
-    if (reader.name == "Concat")
-      both = layers::concat(graph, "both", {before, behind});
-    else if (reader.name == "Add")
-      both =
-          layers::add(graph, "both",
-                      layers::max_pool(graph, "pool", behind, {.strides = {1, 1}, .padding = Padding::kSame}), before);
-    else
-      both = layers::concat(graph, "both", {reader.make(graph, before), behind});
-    const Output rows = layers::mean(graph, "Mean", both, {.axes = {1, 2}});
-    graph.set_outputs({layers::matmul(graph, "fc/MatMul", rows,
-                                      layers::variable(graph, "fc/weights", {rows.shape().channels(), 5}))});
-    return graph;
+    const std::string before = normalised ? "a/BatchNorm" : "a/BiasAdd";
+    const std::string layer =
+        concat(normalised ? "images | conv a | batch_norm a" : "images | conv_bias a", " | ", activation, " a/act; ");
+    if (reader == "Add both") return net(concat(layer, "a/act | MaxPool pool 1 | Add both ", before));
+    if (reader == "Concat both") return net(concat(layer, before, " | Concat both a/act"));
+    return net(concat(layer, before, " | ", reader, " | Concat both a/act"));
   }
 };
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const bool normalised : {false, true})
-    for (const NamedOp& activation : activations())
-      for (const NamedOp& reader : readers()) cases.push_back({activation, reader, normalised});
+    for (const std::string& activation : kActivations)
+      for (const std::string& reader : kReaders) cases.push_back({activation, reader, normalised});
   return cases;
 }
 
@@ -127,7 +80,7 @@ TEST_P(ReadBeforeActivation, BothEdgesHaveQuantizers) {
     const Node& activation = training.at("a/act");
     EXPECT_EQ(activation.input(0).node->type(), "FakeQuant");
     // An Add of the layer's result is its bypass.
-    EXPECT_EQ(activation.input(0).name(), GetParam().reader.name == "Add" ? "a/conv_quant" : "a/act_quant");
+    EXPECT_EQ(activation.input(0).name(), GetParam().reader == "Add both" ? "a/conv_quant" : "a/act_quant");
     EXPECT_EQ(std::ranges::count(report.inserted, "a/act/activation_" + std::string(activation.type()) + "_quant"), 1)
         << report.text();
     EXPECT_TRUE(create_training_graph(training, options).inserted.empty());
@@ -150,71 +103,49 @@ TEST_P(ReadBeforeActivation, IntegersAreThoseOfTheSimulation) {
 
 /// The engine and C, too.
 TEST(ReadBeforeActivation, TrainedIntegers) {
-  testing::expect_trained_integers(Case{activations()[0], readers()[0], false}.graph());
-  testing::expect_trained_integers(Case{activations()[1], readers()[2], true}.graph());
+  testing::expect_trained_integers(Case{"Relu", "Concat both", false}.graph());
+  testing::expect_trained_integers(Case{"Relu6", "Sigmoid reader", true}.graph());
 }
 
 /// Of a residual sum, and of a layer before its bias.
 TEST(ReadBeforeActivation, EveryPartOfALayerMayBeRead) {
-  Graph graph;
-  const Output images = layers::placeholder(graph, "images", {4, 8, 8, 3});
-  const Output first = layers::conv2d(graph, "a/Conv2D", images, layers::variable(graph, "a/weights", {3, 3, 3, 6}));
-  const Output before = layers::bias_add(graph, "a/BiasAdd", first, vector(graph, "a/biases", 6, 0.2));
-  const Output a = layers::relu(graph, "a/Relu", before);
-  const Output sum = layers::add(graph, "Add", linear(graph, "b", a, false), first);
-  const Output b = layers::relu(graph, "b/Relu", sum);
-  graph.set_outputs({layers::add(graph, "last", linear(graph, "c", b, false), sum)});
+  const Graph graph = net(
+      "images | conv_bias a | Relu a/Relu | conv_bias b | Add Add a/Conv2D | Relu b/Relu | conv_bias c | Add last Add");
   Graph training = graph.clone();
   const RewriteReport report = create_training_graph(training, {.strict = true});
-  EXPECT_EQ(report.inserted,
+  EXPECT_EQ(Texts(report.inserted.begin(), report.inserted.begin() + 8),
             (Texts{"a/weights_quant", "a/conv_quant", "add_quant", "b/weights_quant", "b/conv_quant", "c/weights_quant",
-                   "c/conv_quant", "add_quant_1", "a/Relu/activation_Relu_quant", "b/Relu/activation_Relu_quant"}));
+                   "c/conv_quant", "add_quant_1"}));
+  for (const char* relu : {"a/Relu/activation_Relu_quant", "b/Relu/activation_Relu_quant"})
+    EXPECT_EQ(std::ranges::count(report.inserted, relu), 1) << relu;
   testing::expect_trained_integers(graph);
 }
 
-/// The first output, which is converted, counts as a reader, further ones do not, nor do the loss and what no output
-/// needs.
-TEST(ReadBeforeActivation, ReadersThatNeedNoIntegersChangeNothing) {
-  const auto inserted = [](const std::function<void(Graph&, Output, Output)>& finish) {
-    Graph graph;
-    const Output before = linear(graph, "a", layers::placeholder(graph, "images", {4, 8, 8, 3}), false);
-    finish(graph, before, layers::relu(graph, "a/Relu", before));
-    return create_training_graph(graph).inserted;
+/// Readers that need no integers, and one behind a quantizer of its own, change nothing. The first output, which is
+/// converted, counts as a reader, further ones do not, nor do the loss, what no output needs, and what is outside the
+/// scope.
+TEST(ReadBeforeActivation, SomeReadersChangeNothing) {
+  struct Row {
+    std::string chains;
+    Texts inserted;
+    std::string scope = "";
   };
+  const std::string layer = "images | conv_bias a | Relu a/Relu; ";
   const Texts fused = {"a/weights_quant", "a/act_quant"};
-  const Texts apart = {"a/weights_quant", "a/act_quant", "a/Relu/activation_Relu_quant"};
-  EXPECT_EQ(inserted([](Graph& graph, Output before, Output behind) { graph.set_outputs({behind, before}); }), fused);
-  EXPECT_EQ(inserted([](Graph& graph, Output before, Output behind) { graph.set_outputs({before, behind}); }), apart);
-  EXPECT_EQ(inserted([](Graph& graph, Output before, Output behind) {
-              layers::square(graph, "penalty", before);
-              graph.set_outputs({behind});
-            }),
-            fused);
-  EXPECT_EQ(inserted([](Graph& graph, Output before, Output behind) {
-              layers::add(graph, "unread", before, before);
-              graph.set_outputs({behind});
-            }),
-            fused);
-}
-
-/// It has its integers already.
-TEST(ReadBeforeActivation, AReaderBehindAQuantizerOfItsOwnChangesNothing) {
-  Graph graph;
-  const Output before = linear(graph, "a", layers::placeholder(graph, "images", {4, 8, 8, 3}), false);
-  const Output behind = layers::relu(graph, "a/Relu", before);
-  graph.set_outputs({layers::concat(graph, "both", {behind, fake_quant(graph, "mine", before, {})})});
-  EXPECT_EQ(create_training_graph(graph, {.strict = true}).inserted,
-            (Texts{"a/weights_quant", "a/act_quant", "both/activation_Concat_quant"}));
-  EXPECT_EQ(graph.at("a/Relu").input(0).name(), "a/BiasAdd");
-}
-
-/// Outside the scope nothing becomes integers.
-TEST(ReadBeforeActivation, AReaderOutsideTheScopeChangesNothing) {
-  Graph graph;
-  const Output before = linear(graph, "a", layers::placeholder(graph, "images", {4, 8, 8, 3}), false);
-  const Output behind = layers::relu(graph, "a/Relu", before);
-  graph.set_outputs({layers::concat(graph, "both", {behind, before})});
-  EXPECT_EQ(create_training_graph(graph, {.scope = "a"}).inserted, (Texts{"a/weights_quant", "a/act_quant"}));
+  const std::vector<Row> rows = {
+      {"a/Relu | output; a/BiasAdd | output", fused},
+      {"a/BiasAdd | output; a/Relu | output", {"a/weights_quant", "a/act_quant", "a/Relu/activation_Relu_quant"}},
+      {"a/BiasAdd | Square penalty; a/Relu | output", fused},
+      {"a/BiasAdd | Add unread a/BiasAdd; a/Relu | output", fused},
+      {"a/BiasAdd | FakeQuant mine 8; a/Relu | Concat both mine | output",
+       {"a/weights_quant", "a/act_quant", "both/activation_Concat_quant"}},
+      {"a/Relu | Concat both a/BiasAdd | output", fused, "a"}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.chains);
+    testing::ToyGraph toy(layer + row.chains);
+    EXPECT_EQ(create_training_graph(toy.graph, {.scope = row.scope}).inserted, row.inserted);
+    EXPECT_EQ(toy.input("a/Relu"), row.inserted.back() == "a/Relu/activation_Relu_quant" ? "a/act_quant" : "a/BiasAdd");
+  }
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
-// Sub of two computed tensors among integers: an Add of the first one and of the second one's mirror image.
-
+// Slice, Clip and Sub among integers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "quantize/calibrate/channel_pairs.h"
+#include "tests/quantize/convert/trained_integers.h"
 #include "tests/quantize/eval_net.h"
 
-namespace miniqat::quantize::sub_test {
+namespace miniqat::quantize::operations_test {
 namespace {
 
 using testing::EvalNet;
@@ -15,7 +16,74 @@ using testing::mentions;
 using testing::operations_of;
 using testing::Texts;
 
-/// Two quantized tensors of three channels, on grids of so many bits.
+TEST(ConvertSlice, MovesIntegersOnTheGridOfItsInput) {
+  EvalNet net;
+  const Output x = net.quantizer("x", net.conv("a", net.images(), 6), {-4, 5});
+  const Output y =
+      layers::slice(net.graph, "y", x, {.axes = {2, -1}, .starts = {1, 4}, .ends = {6, 6}, .steps = {2, 1}});
+  const integer::Model model = net.faithful(y);
+  EXPECT_EQ(testing::operations_of(model).back(), "Slice y -> y");
+  EXPECT_EQ(model.tensors.back().grid, model.tensors[1].grid);
+  const auto& slice = std::get<integer::Slice>(model.operations.back().action);
+  EXPECT_EQ(slice.starts, (std::vector<std::int64_t>{0, 1, 4}));
+  EXPECT_EQ(slice.steps, (std::vector<std::int64_t>{1, 2, 1}));
+}
+
+TEST(ConvertSlice, TheBatchIsNotCut) {
+  EvalNet net;
+  const Output x = net.quantizer("x", net.conv("a", net.images()), {-4, 5});
+  const Output y = layers::slice(net.graph, "y", x, {.axes = {0}, .starts = {0}, .ends = {1}});
+  EXPECT_TRUE(mentions(net.refusal(y), {"[Slice \"y\"]", "cannot cut the batch"}));
+}
+
+/// Behind a Reshape the channels of a layer take turns; a part of them may begin with another one.
+TEST(ChannelPairs, DoNotReachOverASliceOfTheLastAxis) {
+  for (const bool of_columns : {false, true}) {
+    Graph graph;
+    Output x = layers::placeholder(graph, "images", {4, 4, 2, 3});
+    x = layers::relu(graph, "first/Relu", testing::conv_bias(graph, "first", x, 3, 2));
+    if (!of_columns) x = layers::slice(graph, "Slice", x, {.axes = {1}, .starts = {1}, .ends = {3}});
+    x = layers::reshape(graph, "Reshape", x, {.shape = {4, -1}});
+    if (of_columns) x = layers::slice(graph, "Slice", x, {.axes = {1}, .starts = {1}, .ends = {9}});
+    x = layers::matmul(graph, "second/MatMul", x, layers::variable(graph, "second/weights", {8, 5}));
+    graph.set_outputs({x});
+    EXPECT_EQ(find_channel_pairs(graph).pairs.size(), of_columns ? 0U : 1U);
+  }
+}
+
+/// A Clip is a clamp of the operation before it: the integers that the last operation may write.
+integer::Clamp clamp_of(const layers::ClipAttributes& bounds, Range<float> range, bool relu = false) {
+  EvalNet net;
+  Output y = layers::clip(net.graph, "Clip", net.conv("a", net.images()), bounds);
+  if (relu) y = layers::relu(net.graph, "Relu", y);
+  const integer::Model model = net.faithful(net.quantizer("y", y, range));
+  EXPECT_EQ(model.operations.size(), 1U);
+  return model.operations.back().clamp;
+}
+
+TEST(ConvertClip, ItsBoundsAreTheClamp) {
+  // 255 steps of 0.01, real 0 at 100.
+  const Range<float> range = {-1, 1.55F};
+  using integer::Clamp;
+  EXPECT_EQ(clamp_of({}, range), (Clamp{0, 200}));
+  EXPECT_EQ(clamp_of({.low = -0.25, .high = 1}, range), (Clamp{75, 200}));
+  EXPECT_EQ(clamp_of({.low = 0.5, .high = 9}, range), (Clamp{150, 255}));
+  EXPECT_EQ(clamp_of({.low = -0.5, .high = layers::ClipAttributes::kMost}, range), (Clamp{50, 255}));
+  // Apart from 0, behind another clamp and on a grid that ends before it.
+  EXPECT_EQ(clamp_of({.low = -0.75, .high = -0.25}, range, true), (Clamp{100, 100}));
+  EXPECT_EQ(clamp_of({.low = 2, .high = 3}, range), (Clamp{255, 255}));
+}
+
+TEST(ConvertClip, OnItsOwnItRescales) {
+  EvalNet net;
+  const Output x = net.quantizer("x", net.conv("a", net.images()), {-4, 5});
+  const integer::Model model =
+      net.faithful(net.quantizer("y", layers::clip(net.graph, "Clip", x, {.low = -0.3, .high = 0.4}), {-0.3F, 0.4F}));
+  EXPECT_EQ(testing::operations_of(model).back(), "Rescale Clip -> y");
+}
+
+/// Two quantized tensors of three channels, on grids of so many bits. Their Sub is an Add of the first one and of the
+/// second one's mirror image.
 struct SubNet : EvalNet {
   explicit SubNet(int bits) : bits(bits) {}
 
@@ -90,4 +158,4 @@ TEST(ConvertSub, AStretchedOperandIsRefused) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize::sub_test
+}  // namespace miniqat::quantize::operations_test

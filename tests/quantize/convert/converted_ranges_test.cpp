@@ -4,13 +4,20 @@
 #include "layers/layers.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/convert/convert.h"
+#include "quantize/convert/integer_layer.h"
 #include "quantize/quantize.h"
 #include "tests/errors.h"
+#include "tests/quantize/convert/integer_check.h"
+#include "tests/quantize/convert/trained_integers.h"
+#include "tests/quantize/eval_net.h"
+#include "tests/quantize/toy_graph.h"
+#include "tests/quantize/trained_net.h"
 
-namespace miniqat::quantize::seen_ranges_test {
+namespace miniqat::quantize::converted_ranges_test {
 namespace {
 
 using testing::error_of;
+using testing::EvalNet;
 using testing::mentions;
 
 /// A convolution with Relu and a dense layer.
@@ -154,5 +161,88 @@ TEST(SeenRanges, RangesToComeAreTaken) {
   EXPECT_NO_THROW(convert(evaluation, session.variables(), {.ranges_to_come = true}));
 }
 
+// Nets with learned ranges, as integers.
+
+/// A block with a bypass, a Sigmoid, whose range is known, a pool and a dense end.
+Graph net() {
+  const std::string chain =
+      "images | conv_relu a | conv_bias b | Add Add a/Relu | Sigmoid Sigmoid | AvgPool pool | Reshape flat 3 -1 | "
+      "dense fc 5 | bias fc | output";
+  return std::move(
+      testing::ToyGraph(chain, {.images = {3, 8, 8, 3}, .filter = 3, .channels = 8, .trains = true}).graph);
+}
+
+TEST(LearnedRangesConvert, TheIntegersAreThoseOfTheSimulation) {
+  testing::expect_trained_integers(net(), {.ranges = RangeChoice::kLearned});
+}
+
+TEST(LearnedRangesConvert, AlsoWithAsymmetricWeights) {
+  testing::expect_trained_integers(net(), {.ranges = RangeChoice::kLearned, .asymmetric_weights = true});
+}
+
+/// Multipliers are shifts, which is what the scales are for.
+TEST(LearnedRangesConvert, ScalesThatArePowersOfTwoNeedOnlyShifts) {
+  for (const RangeChoice ranges : {RangeChoice::kObserved, RangeChoice::kLearned}) {
+    const RewriteOptions options = {.ranges = ranges, .scales = ScaleChoice::kPowerOfTwo, .per_channel = true};
+    testing::expect_trained_integers(net(), options);
+    const testing::TrainedNet trained = testing::train_briefly(net(), options);
+    const integer::Model model = convert(trained.evaluation, trained.variables, {.input = testing::kPictures});
+    std::size_t layers = 0;
+    for (const integer::Operation& operation : model.operations) {
+      const auto* layer = std::get_if<integer::Layer>(&operation.action);
+      if (layer == nullptr) continue;
+      // The first layer's pictures have the scale 1/255 of their data set.
+      if (layers++ == 0) continue;
+      for (const integer::Multiplier& multiplier : layer->multipliers) EXPECT_EQ(multiplier.mantissa, 1 << 30);
+    }
+    EXPECT_EQ(layers, 3u);
+  }
+}
+
+TEST(LearnedRangesConvert, SymmetricWeightsHaveTheirZeroInTheMiddle) {
+  const testing::TrainedNet trained =
+      testing::train_briefly(net(), {.weight_bits = 4, .ranges = RangeChoice::kLearned});
+  const integer::Model model = convert(trained.evaluation, trained.variables, {.input = testing::kPictures});
+  int layers = 0;
+  for (const integer::Operation& operation : model.operations)
+    if (const auto* layer = std::get_if<integer::Layer>(&operation.action)) {
+      for (const std::int32_t zero_point : layer->weight_zero_points) EXPECT_EQ(zero_point, 8);
+      ++layers;
+    }
+  EXPECT_EQ(layers, 3);
+}
+
+// Ranges so small that the product of two scales is no float32 number.
+
+constexpr float kTiny = 1e-35f;
+
+TEST(TinyRanges, ALayerKeepsItsMultiplier) {
+  EvalNet net;
+  net.input = {.scale = kTiny, .zero_point = 0, .bits = 8};
+  const Output weights = net.weights("a", {3, 3, 3, 4});
+  const Output y = layers::conv2d(net.graph, "a/Conv2D", net.images(), weights);
+  const integer::Model model = net.convert(net.quantizer("q", y, {-2000 * kTiny, 2000 * kTiny}));
+  const auto& layer = std::get<integer::Layer>(model.operations[0].action);
+  const double output = model.tensor(model.output).grid.scale;
+  EXPECT_NEAR(layer.multiplier(0).real(), double{kTiny} * layer.weight_scale(0) / output, 1e-6);
+  EXPECT_GT(layer.multiplier(0).mantissa, 0);
+}
+
+TEST(TinyRanges, AProductKeepsItsMultiplier) {
+  EvalNet net;
+  net.input = {.scale = 1e-20f, .zero_point = 0, .bits = 8};
+  const Output x = net.images();
+  const integer::Model model = net.convert(net.quantizer("q", layers::mul(net.graph, "Mul", x, x), {0, 6.5e-36f}));
+  EXPECT_NEAR(std::get<integer::Mul>(model.operations[0].action).multiplier.real(),
+              1e-40 / double{model.tensor(model.output).grid.scale}, 1e-6);
+}
+
+/// As runtimes compute it.
+TEST(TinyRanges, OtherRatiosAreThoseOfFloat32) {
+  const float a = 1.0f / 255, b = 0.3f / 127, output = 6.0f / 255;
+  EXPECT_EQ(scale_ratio(a, b, output), double{a * b / output});
+  EXPECT_NEAR(scale_ratio(1e30f, 1e30f, 1e35f), 1e25, 1e19);
+}
+
 }  // namespace
-}  // namespace miniqat::quantize::seen_ranges_test
+}  // namespace miniqat::quantize::converted_ranges_test
