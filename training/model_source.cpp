@@ -188,6 +188,7 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
       models::find_model(options.model)
           .build(classifier.graph, classifier.images, {.outputs = task.outputs_for(dataset), .width = options.width});
   classifier.graph.set_outputs({classifier.logits});
+  require_outputs(classifier, dataset, options.model);
   return classifier;
 }
 

@@ -120,6 +120,8 @@ TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --label-smoothing 0.1", own))), {"label_smoothing"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --class-weights balanced", own))), {"classes"}));
   EXPECT_TRUE(mentions(line_of(refused("train --target sum --steps 1 --out x")), {"--target", "own files"}));
+  EXPECT_TRUE(mentions(line_of(refused(concat("train --model autoencoder --task regress", own))),
+                       {"autoencoder: the numbers are [10,2]", "needs [10,1]"}));
   EXPECT_FALSE(fs::exists(place_.path() / "x")) << "a run that cannot begin leaves nothing behind";
   run(concat("train --dataset sums.csv --target sum --epochs 2 --out bits", kShort));
   EXPECT_TRUE(mentions(line_of(refused("eval bits --by-class")), {"--by-class", "regress"}));

@@ -194,7 +194,7 @@ std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainS
     for (const char* part : {"training", "validation", "test"})
       if (std::int64_t count = 0; integer_from_json(recorded.value(part, Json(nullptr)), count)) all += count;
     if (data.validation || data.test.size() != all) return {};
-    parts = datasets::split_off_test(data.test);
+    parts = datasets::split_off_test(data.test, number_options(settings).test_groups);
   }
   const bool has_both = settings.validation > 0 && parts.validation;
   if (has_both || settings.validation + settings.batch_size > parts.train.size()) return {};
@@ -218,8 +218,10 @@ ClassifierOptions classifier_options(const TrainSettings& settings) {
 }
 
 datasets::Splits load_wanted_data(const TrainSettings& settings) {
-  datasets::LoadOptions options{
-      .pictures = picture_options(settings), .numbers = number_options(settings), .sounds = sound_options(settings), .skip_broken = settings.skip_broken};
+  datasets::LoadOptions options{.pictures = picture_options(settings),
+                                .numbers = number_options(settings),
+                                .sounds = sound_options(settings),
+                                .skip_broken = settings.skip_broken};
   // The models that have a name are made to the pictures' measure.
   if (is_graph_file(settings.model))
     options.accept = [&](const Shape& example) {
