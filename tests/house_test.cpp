@@ -72,6 +72,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"datasets", {"core/", "datasets/"}},
     {"datasets/arrays", {"core", "datasets", "datasets/arrays"}},
     {"datasets/pictures", {"core", "datasets", "datasets/pictures"}},
+    {"datasets/sound", {"core/", "datasets", "datasets/sound"}},
     {"distributed", {"core/", "distributed"}},
     {"models", {"core/", "layers", "models"}},
     {"training", {"core/", "layers", "quantize", "datasets", "models", "importers/onnx", "training/task", "training"}},

@@ -138,8 +138,8 @@ TEST_F(RewriteTest, ModelsAreListed) {
   const Outcome outcome = expect_success(program("models"));
   expect_text(outcome.out, {"lenet ", "lenet5", "61706", "3274634", "[28,28,1]", "mobilenet_v1      [224,224,3]",
                             "4231976", "568740352", "mobilenet_v2", "3504872", "300774272", "resnet20", "269722",
-                            "40551040", "\nautoencoder       [640]             640       266896         264192  ",
-                            "\nwake_word         [30,40]             3        46875         826368  "});
+                            "40551040", "\nautoencoder       [640]           640     266896        264192  ",
+                            "\nwake_word         [30,40]           3      46875        826368  "});
 }
 
 /// The last two columns are the published figures.

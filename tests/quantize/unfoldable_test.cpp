@@ -57,6 +57,7 @@ const std::string kConvIsRead = "[Conv2D \"a/Conv2D\"] is read by ";
 const std::string kWeightsOfA = "the weights of [Conv2D \"a/Conv2D\"] ", kNoVariable = ", not from a Variable";
 const std::string kSharedStatistics = "images | conv a | batch_norm a | conv b | batch_norm b a | output";
 
+// NOLINTNEXTLINE(readability-function-size): one table
 const std::vector<UnfoldableCase>& all_cases() {
   static const std::vector<UnfoldableCase> all = {
       {"AnotherReader", "images | conv a | batch_norm a; a/Conv2D | Relu Relu | Add Add a/BatchNorm | output",

@@ -285,6 +285,7 @@ void check(const TrainSettings& settings) {
   sound_options(settings);
   augmentation(settings);
   check_limits(settings_of_data(), settings);
+  check_limits(settings_of_numbers(), settings);
   check_limits(settings_of_steps(), settings);
   check_limits(settings_of_optimization(), settings);
   check_limits(settings_of_run(), settings);

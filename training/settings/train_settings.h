@@ -152,7 +152,8 @@ const char* help_of_learning_rate();
 /// The largest number of steps, and the largest seed.
 inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
-/// The tables of TrainSettings, in the order of config.json: network and data, the rewrite's, then how it trains.
+/// The tables of TrainSettings, in the order of config.json: network and data, numbers and sounds, the rewrite's, then
+/// how it trains.
 inline const auto& settings_of_data() {
   using S = TrainSettings;
   static const std::tuple kTable{
@@ -176,6 +177,22 @@ inline const auto& settings_of_data() {
       Setting(
           "skip_broken", &S::skip_broken,
           "own files: leave out pictures that cannot be read, instead of ending with an error that names them; skipped_files.json in the run directory lists them"),
+      Setting("augment", &S::augment, help_of_augment()),
+      Setting(
+          "validation", &S::validation,
+          "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; 0: on the test pictures",
+          not_negative()),
+      Setting(
+          "validation_method", &S::validation_method,
+          "which pictures --validation holds out: class: of each class its share, by a draw that depends on the pictures alone; "
+          "stride: every so many, whatever their class, as runs of versions without this flag have it"),
+      Setting("float", &S::float_only, "no quantization")};
+  return kTable;
+}
+
+inline const auto& settings_of_numbers() {
+  using S = TrainSettings;
+  static const std::tuple kTable{
       Setting("inputs", &S::inputs,
               "own arrays and tables: pictures, numbers (of any shape, rounded to nothing), or auto: what they can be"),
       Setting(
@@ -208,17 +225,7 @@ inline const auto& settings_of_data() {
       Setting("bands", &S::bands, "own sounds: mel bands between --low-hz and --high-hz"),
       Setting("coefficients", &S::coefficients, "own sounds: numbers of a step of mfcc"),
       Setting("low_hz", &S::low_hz, "own sounds: where the lowest band begins"),
-      Setting("high_hz", &S::high_hz, "own sounds: where the highest band ends"),
-      Setting("augment", &S::augment, help_of_augment()),
-      Setting(
-          "validation", &S::validation,
-          "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; 0: on the test pictures",
-          not_negative()),
-      Setting(
-          "validation_method", &S::validation_method,
-          "which pictures --validation holds out: class: of each class its share, by a draw that depends on the pictures alone; "
-          "stride: every so many, whatever their class, as runs of versions without this flag have it"),
-      Setting("float", &S::float_only, "no quantization")};
+      Setting("high_hz", &S::high_hz, "own sounds: where the highest band ends")};
   return kTable;
 }
 
@@ -299,6 +306,7 @@ inline const auto& settings_of_run() {
 template <class Visitor>
 void TrainSettings::visit(Visitor&& visitor) {
   visit_table(settings_of_data(), visitor);
+  visit_table(settings_of_numbers(), visitor);
   RewriteSettings::visit([&](const char* name, auto access, const char* help) {
     visitor(
         name, [access](auto& s) -> auto& { return access(s.rewrite); }, help);
