@@ -78,7 +78,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"training", {"core/", "layers", "quantize", "datasets", "models", "importers/onnx", "training/task", "training"}},
     {"training/task", {"core/", "layers", "datasets", "training", "training/task"}},
     {"training/settings",
-     {"core/", "quantize", "quantize/rewrite", "optim", "datasets", "training", "training/task", "training/settings"}},
+     {"core/", "quantize", "quantize/rewrite", "optim", "datasets/", "training", "training/task", "training/settings"}},
     {"training/run",
      {"core/", "integer/", "quantize", "quantize/convert", "importers/onnx", "datasets", "training", "training/task",
       "training/settings", "training/run"}},
