@@ -167,12 +167,21 @@ void evaluate_run(const EvalArguments& arguments) {
 }
 
 /// Own files take on the size and the colour of the model's input, and its grid if that is their bytes'. (A network
-/// that quantizes its input itself does not say what the bytes were.)
-datasets::LoadOptions load_options(const integer::Model& model) {
+/// that quantizes its input itself does not say what the bytes were.) Numbers and targets are standardised as those
+/// were that it was trained with, or not at all.
+datasets::LoadOptions load_options(const integer::Model& model, const Task& task) {
   const integer::TensorInfo& input = model.tensor(model.input);
-  datasets::LoadOptions options{.least_classes = static_cast<int>(model.tensor(model.output).shape.elements()),
-                                .class_names = model.class_names};
-  options.train_optional = true;
+  datasets::LoadOptions options{.class_names = model.class_names, .train_optional = true};
+  if (&task == &classification()) options.least_classes = static_cast<int>(model.tensor(model.output).shape.elements());
+  datasets::NumberOptions& numbers = options.numbers;
+  const auto shared = [](const std::optional<Standard>& standard) {
+    return standard ? std::make_shared<const Standard>(*standard) : nullptr;
+  };
+  numbers.standard = shared(model.input_standard);
+  numbers.target_standard = shared(model.output_standard);
+  numbers.standardise = numbers.standard || numbers.target_standard;
+  if (numbers.standard) numbers.inputs = datasets::Inputs::kNumbers;
+  if (&task == &regression() || &task == &multilabel()) numbers.answers = datasets::Answers::kTargets;
   if (input.shape.rank() == 3) datasets::set_shape(options.pictures, input.shape);
   if (input.grid.bits == 8) datasets::set_grid(options.pictures, input.grid.scale, input.grid.zero_point);
   return options;
@@ -189,7 +198,9 @@ void evaluate_file(const EvalArguments& arguments) {
   if (arguments.split == "validation") throw UsageError("--split validation is for --run: a file has no such part");
   check_dataset(arguments.dataset, arguments.data_dir);
   const integer::Model model = integer::read_model(arguments.model);
-  datasets::LoadOptions options = load_options(model);
+  const Task& task = model.task.empty() ? classification() : find_task(model.task);
+  refuse_classes(arguments, task);
+  datasets::LoadOptions options = load_options(model, task);
   options.skip_broken = arguments.skip_broken;
   options.accept = [&](const Shape& example) {
     require_pictures_fit(model, example, arguments.dataset, arguments.model);
@@ -202,8 +213,6 @@ void evaluate_file(const EvalArguments& arguments) {
                         .bits = bits.json(),
                         .integer = true};
   const datasets::Dataset pictures = chosen_pictures(arguments, split);
-  const Task& task = task_for(pictures);
-  refuse_classes(arguments, task);
   const EvalResult result = evaluate_in_integers(model, task, arguments.model, pictures);
   print_file_notes(data.remarks());
   print_note(datasets::note_on_first(pictures, split));

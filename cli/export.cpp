@@ -82,12 +82,17 @@ std::string memory_lines(const exporters::CFootprint& bytes, const integer::Mode
                 ") and the output (", model.tensor(model.output).shape.elements(), ")\n");
 }
 
+/// What the names in a C file begin with.
+std::string prefix_of(const ExportArguments& arguments) {
+  return arguments.prefix.empty() ? exporters::identifier(fs::path(arguments.out).stem().string()) : arguments.prefix;
+}
+
 /// The source and, beside it, the header.
 OutFiles c_files(const ExportedRun& exported) {
   const fs::path source = exported.arguments.out;
   if (source.extension() != ".c") throw UsageError("--out must end in .c (the header goes beside it)");
   const std::string& given = exported.arguments.prefix;
-  const std::string prefix = given.empty() ? exporters::identifier(source.stem().string()) : given;
+  const std::string prefix = prefix_of(exported.arguments);
   if (!exporters::is_identifier(prefix))
     throw UsageError(given.empty() ? concat("the names in the C file would begin with ", quote(prefix),
                                             ", which is not a C identifier: give --prefix")
@@ -239,6 +244,29 @@ void export_float(const ExportArguments& arguments) {
   print_note(network.note);
   std::printf("%s: %s float32, %s\n", printable(arguments.out).c_str(), printable(network.name).c_str(),
               counted(network.bytes.size(), "byte").c_str());
+  std::printf("%s", network.words.c_str());
+}
+
+/// What an input of numbers is, or an output that is none of classes, and what goes between it and the data's units.
+void print_grid(const ExportArguments& arguments, const std::string& end, const integer::Grid& grid,
+                bool standardised) {
+  const bool is_input = end == "input";
+  std::string text = concat(end, ": ");
+  if (arguments.float_io || (arguments.format == "onnx" && !is_input))
+    text += "float32";
+  else
+    text += concat("integers from 0 to ", grid.quant_max(), ", scale ", exact(grid.scale), ", zero point ",
+                   grid.zero_point);
+  if (standardised) {
+    text += ", standardised";
+    if (arguments.format == "c")
+      text += concat(": ", prefix_of(arguments),
+                     is_input ? "_quantize makes them of numbers in the units of the data"
+                              : "_dequantize gives the numbers in the units of the data");
+    else
+      text += concat(" with ", end, "_mean and ", end, "_std, which the file has");
+  }
+  std::printf("%s\n", printable(text).c_str());
 }
 
 void export_run(const ExportArguments& arguments) {
@@ -271,6 +299,9 @@ void export_run(const ExportArguments& arguments) {
                 input.quant_max(), static_cast<double>(input.scale), input.zero_point,
                 format.maps_bytes ? "which input_from_byte maps to them"
                                   : "which the table that --format json writes as input_from_byte maps to them");
+  if (!of_pictures) print_grid(arguments, "input", input, model.input_standard.has_value());
+  if (!model.task.empty())
+    print_grid(arguments, "output", model.tensor(model.output).grid, model.output_standard.has_value());
 }
 
 }  // namespace

@@ -67,6 +67,8 @@ struct FloatNetwork {
   std::string name;
   /// About an unfinished run; "" for none.
   std::string note;
+  /// What its numbers are: whole lines.
+  std::string words = {};
 };
 
 /// `export --format onnx-float`. Throws UsageError for a graph JSON without a checkpoint or with a size, and Error for

@@ -1,4 +1,6 @@
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "cli/export.h"
 #include "cli/model_start.h"
@@ -55,11 +57,26 @@ FloatNetwork float_network(const ExportArguments& arguments) {
   Graph graph = read_network(run.directory.eval_graph());
   Session session(graph);
   session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
-  const exporters::OnnxFloatOptions options{.name = run.settings.model,
-                                            .pictures = recorded_input(run),
-                                            .class_names = recorded_class_names(run.directory),
-                                            .opset = arguments.opset};
-  return {.bytes = onnx_file(graph, session.variables(), options), .name = run.settings.model, .note = run.note};
+  exporters::OnnxFloatOptions options{
+      .name = run.settings.model, .pictures = recorded_input(run), .opset = arguments.opset};
+  const Task& task = task_of(run.settings);
+  if (&task == &classification())
+    options.class_names = recorded_class_names(run.directory);
+  else
+    options.task = task.name;
+  const auto put = [&](std::optional<Standard>& place, bool of_targets) {
+    if (const auto recorded = recorded_standard(run.directory, of_targets)) place = *recorded;
+  };
+  put(options.input_standard, false);
+  if (&task == &regression()) put(options.output_standard, true);
+  FloatNetwork network{
+      .bytes = onnx_file(graph, session.variables(), options), .name = run.settings.model, .note = run.note};
+  for (const auto& [end, standard] :
+       {std::pair("input", options.input_standard), std::pair("output", options.output_standard)})
+    if (standard)
+      network.words +=
+          concat(end, ": float32, standardised with ", end, "_mean and ", end, "_std, which the file has\n");
+  return network;
 }
 
 }  // namespace miniqat::cli

@@ -79,6 +79,8 @@ void add_pictures(const ExportedRun& exported, exporters::HtmlPage& page) {
 
 OutFiles html_file(const ExportedRun& exported) {
   if (!recorded_input(exported.run)) refuse_numbers(exported.arguments.run);
+  if (const std::string& task = exported.model.task; !task.empty())
+    fail(exported.arguments.run, ": a page classifies pictures, and this run's task is ", task);
   exporters::HtmlPage page;
   page.title = concat(name_of(exported.run), " in integers");
   page.models.push_back({.model = exported.model,

@@ -1,6 +1,7 @@
 #include "datasets/standard.h"
 
 #include <cmath>
+#include <span>
 
 #include "core/text/error.h"
 #include "core/text/suggest.h"
@@ -31,8 +32,7 @@ Tensor standardised(const Tensor& numbers, const Standard& standard) {
     fail("numbers ", numbers.shape(), " are to be standardised with ", counted(channels, "mean"));
   Tensor result = numbers.clone();
   const std::span<float> values = result.values<float>();
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = (values[i] - standard.mean[i % channels]) / standard.deviation[i % channels];
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = standard.standardised(i % channels, values[i]);
   return result;
 }
 

@@ -46,6 +46,28 @@ void check_texts(const Model& model) {
   for (const Operation& operation : model.operations) check_name(operation.name, "an operation");
 }
 
+void check_standard(const std::optional<Standard>& standard, std::int64_t channels, std::string_view whose) {
+  if (!standard) return;
+  if (std::ssize(standard->mean) != channels || std::ssize(standard->deviation) != channels)
+    fail("integer model: its ", whose, " has ", counted(standard->mean.size(), "mean"), " and ",
+         counted(standard->deviation.size(), "deviation"), ", not ", channels, " of each");
+  for (const float mean : standard->mean)
+    if (!std::isfinite(mean)) fail("integer model: its ", whose, " has a mean of ", mean);
+  for (const float deviation : standard->deviation)
+    if (!std::isfinite(deviation) || !(deviation > 0))
+      fail("integer model: its ", whose, " has a deviation of ", deviation);
+}
+
+void check_task(const Model& model) {
+  if (!model.task.empty() && std::ranges::find(kTasksOfNumbers, model.task) == kTasksOfNumbers.end())
+    fail("integer model: the task ", quote(model.task), " is unknown");
+  const Shape& input = model.tensor(model.input).shape;
+  check_standard(model.input_standard, input.rank() == 0 ? 1 : input[-1], "input");
+  if (model.output_standard && model.task != "regress")
+    fail("integer model: its output is standardised, which only that of the task \"regress\" is");
+  check_standard(model.output_standard, model.tensor(model.output).shape.elements(), "output");
+}
+
 }  // namespace
 
 std::string_view type_name(const Action& action) {
@@ -74,6 +96,7 @@ void Model::check() const {
     if (!names.insert(tensor.name).second) fail("integer model: two tensors are called ", quote(tensor.name));
   }
   std::set<int> ready = {input};
+  check_task(*this);
   for (const Operation& operation : operations) {
     const OperationCheck rules(*this, operation);
     const std::string what = "a tensor of " + rules.who();

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "core/tensors/shape.h"
+#include "core/tensors/standard.h"
 #include "integer/arithmetic.h"
 #include "integer/ops/index_map.h"
 #include "integer/ops/layer.h"
@@ -49,6 +53,9 @@ struct Operation {
 /// "Conv2D", "Add", ... for messages and files.
 std::string_view type_name(const Action& action);
 
+/// What Model::task may be, beside "".
+inline constexpr std::array<std::string_view, 3> kTasksOfNumbers = {"regress", "reconstruct", "multilabel"};
+
 struct Model {
   /// For messages and comments: UTF-8 without control characters.
   std::string name;
@@ -61,6 +68,12 @@ struct Model {
   /// One for each number of the output, where the model is a classifier and the names of its classes are known: UTF-8
   /// without control characters.
   std::vector<std::string> class_names = {};
+  /// What the outputs are for, as --task names it, where they do not tell classes apart; otherwise "".
+  std::string task = {};
+  /// The input is numbers that were standardised, before they came to its grid: for each channel, the last axis.
+  std::optional<Standard> input_standard = {};
+  /// The outputs of a regression are standardised, as its targets were: for each of them.
+  std::optional<Standard> output_standard = {};
 
   const TensorInfo& tensor(int i) const { return tensors[static_cast<std::size_t>(i)]; }
   const TensorInfo& input_of(const Operation& operation, std::size_t i = 0) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/text/error.h"
+#include "exporters/c/numbers.h"
 #include "exporters/c/operation.h"
 #include "exporters/c/runtime.h"
 #include "exporters/c/text.h"
@@ -70,7 +71,7 @@ class Generator {
   }
 
   CFootprint footprint() const {
-    CFootprint footprint = {.constants = bytes_ ? kTableSize : 0,
+    CFootprint footprint = {.constants = (bytes_ ? kTableSize : 0) + c_constants_of_numbers(model_),
                             .arena = static_cast<std::int64_t>(memory_.arena_bytes),
                             .scratch = 4 * pool_sums() + 2 * filter()};
     for (const COperation& operation : operations_) {
@@ -86,12 +87,8 @@ class Generator {
     text += grid_macros("INPUT", model_.tensor(model_.input));
     text += table_declaration();
     text += grid_macros("OUTPUT", model_.tensor(model_.output));
-    text += concat(
-        "/* Runs the model on ", macro_, "_INPUT_SIZE integers and writes ", macro_,
-        "_OUTPUT_SIZE. Returns the index of\n",
-        "   the largest, of several the first: the class, where the model is a classifier. Working memory is static: one\n",
-        "   run at a time. Input and output must not overlap. */\n", "int ", prefix_,
-        "_run(const uint8_t *input, uint8_t *output);\n\n");
+    text += c_declarations_of_numbers(model_, prefix_, macro_);
+    text += model_.task.empty() ? declaration_for_classes() : declaration_for_numbers();
     text += concat(
         "/* Runs the test vectors. Returns 0 when all integers are the ones expected, otherwise the number (from 1) of the\n",
         "   first operation in the source that makes others. ", macro_, "_NO_SELF_TEST leaves it out. */\n", "int ",
@@ -105,6 +102,7 @@ class Generator {
     text += sections();
     text += working_memory();
     text += table();
+    text += c_source_of_numbers(model_, prefix_, macro_);
     text += c_runtime(kernels());
     for (std::size_t i = 0; i < operations_.size(); ++i)
       if (!operations_[i].data.empty()) text += concat("\n/* ", description(i), " */\n", operations_[i].data);
@@ -145,6 +143,33 @@ class Generator {
                   "_MAX: real = scale * (integer - zero point). */\n", name, "_SIZE ", tensor.shape.elements(), "\n",
                   name, "_MAX ", tensor.grid.quant_max(), "\n", name, "_ZERO_POINT ", tensor.grid.zero_point, "\n",
                   name, "_SCALE ", float_constant(tensor.grid.scale), "\n\n");
+  }
+
+  std::string declaration_for_classes() const {
+    return concat(
+        "/* Runs the model on ", macro_, "_INPUT_SIZE integers and writes ", macro_,
+        "_OUTPUT_SIZE. Returns the index of\n",
+        "   the largest, of several the first: the class, where the model is a classifier. Working memory is static: one\n",
+        "   run at a time. Input and output must not overlap. */\n", signature(), ";\n\n");
+  }
+  std::string declaration_for_numbers() const {
+    return concat("/* Runs the model on ", macro_, "_INPUT_SIZE integers and writes ", macro_,
+                  "_OUTPUT_SIZE: ", meaning(),
+                  ".\n   Working memory is static: one run at a time. Input and output must not overlap. */\n",
+                  signature(), ";\n\n");
+  }
+  /// What the outputs are where they are no classes.
+  std::string meaning() const {
+    if (model_.task == "multilabel")
+      return concat("a logit for each\n   label, which holds where it is above ", macro_, "_OUTPUT_ZERO_POINT");
+    if (model_.task == "reconstruct")
+      return concat("the input\n   once more, ", model_.input_standard ? "standardised as it is, " : "",
+                    "on a grid of its own. What differs much from the input is an anomaly");
+    return model_.output_standard ? concat("numbers,\n   which ", prefix_, "_dequantize gives in the units of the data")
+                                  : "numbers";
+  }
+  std::string signature() const {
+    return concat(model_.task.empty() ? "int " : "void ", prefix_, "_run(const uint8_t *input, uint8_t *output)");
   }
 
   std::string table_name() const { return concat("const uint8_t ", prefix_, "_input_from_byte[256]"); }
@@ -229,10 +254,11 @@ class Generator {
                        memory_.places[model_.operations[i].output], ";\n");
       text += "    default:\n      return NULL;\n  }\n}\n";
     }
-    text += concat("\nint ", prefix_, "_run(const uint8_t *input, uint8_t *output) {\n  int32_t best = 0;\n");
+    text += concat("\n", signature(), " {\n", model_.task.empty() ? "  int32_t best = 0;\n" : "");
     if (!operations_.empty())
       text += "  for (int32_t number = 1; number <= OPERATIONS; ++number) run_operation(number, input, output);\n";
     text += last_copy();
+    if (!model_.task.empty()) return text + "}\n";
     text += concat("  for (int32_t i = 1; i < ", macro_, "_OUTPUT_SIZE; ++i)\n",
                    "    if (output[i] > output[best]) best = i;\n  return (int)best;\n}\n");
     return text;

@@ -30,11 +30,14 @@ struct CSource {
 
 /// The model as C: weights as constant arrays, packed below 8 bits, activations in one static arena, no heap, no
 /// floating point. `int <prefix>_run(const uint8_t* input, uint8_t* output)` gives the same integers as
-/// integer/reference. `images` [n, ...] uint8 become test vectors with the integers expected of them, checked by `int
-/// <prefix>_self_test(void)`, 0 when all agree. `header_name` is what the source includes. If `bytes`, the grid of the
-/// pictures' bytes, is not the input's, `const uint8_t <prefix>_input_from_byte[256]` maps them to it. The macro
-/// <PREFIX>_WEIGHTS_SECTION, empty by default, stands before each array of weights. `accuracy` is a line for the first
-/// comment of the header, behind miniqat's version. Throws Error for a prefix that is no C identifier.
+/// integer/reference, and returns the class; of another task than classes it returns nothing. Of a model with standards
+/// `void <prefix>_quantize(const float* x, uint8_t* input)` and `void <prefix>_dequantize(const uint8_t* output, float*
+/// y)` go between numbers in the units of the data and the integers, in floating point. `images` [n, ...] uint8 become
+/// test vectors with the integers expected of them, checked by `int <prefix>_self_test(void)`, 0 when all agree.
+/// `header_name` is what the source includes. If `bytes`, the grid of the pictures' bytes, is not the input's, `const
+/// uint8_t <prefix>_input_from_byte[256]` maps them to it. The macro <PREFIX>_WEIGHTS_SECTION, empty by default, stands
+/// before each array of weights. `accuracy` is a line for the first comment of the header, behind miniqat's version.
+/// Throws Error for a prefix that is no C identifier.
 CSource c_source(const integer::Model& model, const std::string& prefix, const std::string& header_name,
                  const Tensor& images, const std::optional<integer::Grid>& bytes = {},
                  const std::string& accuracy = {});

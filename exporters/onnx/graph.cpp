@@ -7,7 +7,6 @@
 #include "core/graph/source_ops.h"
 #include "core/tensors/tensor.h"
 #include "core/text/error.h"
-#include "core/text/suggest.h"
 #include "exporters/onnx/onnx.h"
 
 namespace miniqat::exporters {
@@ -198,8 +197,8 @@ void OnnxGraph::grid(const std::string& tensor, const integer::Grid& grid) {
   property(tensor + "_zero_point", std::to_string(grid.zero_point));
 }
 
-void OnnxGraph::class_names(const std::vector<std::string>& names) {
-  if (!names.empty()) property("class_names", joined(names, "\n"));
+void OnnxGraph::add(const Properties& properties) {
+  for (const auto& [key, value] : properties) property(key, value);
 }
 
 std::int64_t onnx_axis(int rank, std::int64_t axis) {

@@ -14,6 +14,7 @@
 #include "core/files/safetensors.h"
 #include "core/graph/graph.h"
 #include "core/tensors/window.h"
+#include "exporters/properties.h"
 #include "formats/onnx/onnx.pb.h"
 #include "integer/arithmetic.h"
 #include "integer/model.h"
@@ -73,11 +74,10 @@ class OnnxGraph {
     return node("Transpose", {x}, wish, {{"perm", axes}});
   }
 
-  /// Remarks in the file: any, the grid on which a tensor's integers stand ("input_scale", "input_zero_point"), and the
-  /// names of classes, if there are some.
+  /// Remarks in the file: any, and the grid on which a tensor's integers stand ("input_scale", "input_zero_point").
   void property(const std::string& key, const std::string& value);
   void grid(const std::string& tensor, const integer::Grid& grid);
-  void class_names(const std::vector<std::string>& names);
+  void add(const Properties& properties);
 
   std::string bytes() const { return model_.SerializeAsString(); }
 

@@ -78,7 +78,7 @@ class Translator {
     const std::string logits = dequantize(integers, model_.output, "logits");
     graph_.output(logits, pb::FLOAT, info.shape.extents());
     graph_.grid("output", info.grid);
-    graph_.class_names(model_.class_names);
+    graph_.add(properties(model_.class_names, model_.task, model_.input_standard, model_.output_standard));
   }
 
   const Parameters& parameters(int tensor) {

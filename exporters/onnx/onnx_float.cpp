@@ -22,7 +22,7 @@ class FloatTranslator {
   FloatTranslator(const Graph& graph, const NamedTensors& variables, const OnnxFloatOptions& options)
       : network_(graph), graph_(options.name, options.opset), parameters_(graph_, variables) {
     if (options.pictures) graph_.grid("input", *options.pictures);
-    graph_.class_names(options.class_names);
+    graph_.add(properties(options.class_names, options.task, options.input_standard, options.output_standard));
   }
 
   std::string run() {

@@ -7,6 +7,7 @@
 
 #include "core/files/safetensors.h"
 #include "core/graph/graph.h"
+#include "core/tensors/standard.h"
 #include "integer/arithmetic.h"
 
 namespace miniqat::exporters {
@@ -14,9 +15,13 @@ namespace miniqat::exporters {
 struct OnnxFloatOptions {
   /// The name of the graph in the file.
   std::string name = "network";
-  /// Remarks in the file: the grid of the pictures' bytes, real = scale * (byte - zero point), and the classes.
+  /// Remarks in the file: the grid of the pictures' bytes, real = scale * (byte - zero point), the classes, or the task
+  /// where it is another (as in integer::Model), and what inputs and outputs are standardised with.
   std::optional<integer::Grid> pictures = {};
   std::vector<std::string> class_names = {};
+  std::string task = {};
+  std::optional<Standard> input_standard = {};
+  std::optional<Standard> output_standard = {};
   /// From 13 to 21 (exporters/onnx/onnx.h). Without it the lowest that the content needs: 14 for a HardSwish, 13
   /// otherwise.
   std::optional<std::int64_t> opset = {};

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/text/error.h"
-#include "core/text/suggest.h"
+#include "exporters/properties.h"
 #include "exporters/tflite/graph.h"
 #include "exporters/tflite/rules.h"
 
@@ -69,7 +69,9 @@ class Exporter {
       tensors_[operation.output] = std::visit([this](const auto& action) { return add(action); }, operation.action);
     }
     const std::int32_t output = add_output();
-    if (!model_.class_names.empty()) graph_.add_metadata("class_names", joined(model_.class_names, "\n"));
+    for (const auto& [key, value] :
+         properties(model_.class_names, model_.task, model_.input_standard, model_.output_standard))
+      graph_.add_metadata(key, value);
     return graph_.finish(model_.name, input, output);
   }
 

@@ -261,6 +261,21 @@ void read_action(const std::string& type, ActionReader& json, std::variant<Kinds
 }
 
 constexpr const char* kClassNames = "class_names";
+constexpr const char* kTask = "task";
+
+/// A standard's keys: those of means and of deviations.
+struct StandardKeys {
+  const char* mean;
+  const char* deviation;
+};
+constexpr StandardKeys kInputStandard = {"input_mean", "input_std"};
+constexpr StandardKeys kOutputStandard = {"output_mean", "output_std"};
+
+void put_standard(Json& json, const StandardKeys& keys, const std::optional<Standard>& standard, ListWriter& lists) {
+  if (!standard) return;
+  json[keys.mean] = lists.float32_list(standard->mean);
+  json[keys.deviation] = lists.float32_list(standard->deviation);
+}
 
 TensorInfo read_tensor(const Json& json) {
   JsonFields fields(json);
@@ -284,8 +299,11 @@ class ModelReader {
       within(miniqat::concat("tensor ", model_.tensors.size()), [&] { add_tensor(read_tensor(tensor)); });
     model_.input = index_of(fields.text("input"));
     model_.output = index_of(fields.text("output"));
-    // A key of files that know their classes.
+    // Keys of files that know their classes, of other tasks than those, and of numbers.
     if (json.contains(kClassNames)) model_.class_names = fields.texts(kClassNames);
+    if (json.contains(kTask)) model_.task = fields.text(kTask);
+    model_.input_standard = read_standard(json, fields, kInputStandard);
+    model_.output_standard = read_standard(json, fields, kOutputStandard);
     for (const Json& operation : fields.list("operations"))
       within(miniqat::concat("operation ", model_.operations.size()), [&] { add_operation(operation); });
     fields.done();
@@ -297,6 +315,16 @@ class ModelReader {
     if (!indices_.emplace(tensor.name, static_cast<int>(model_.tensors.size())).second)
       fail("a second tensor is called ", shown(Json(tensor.name)));
     model_.tensors.push_back(std::move(tensor));
+  }
+
+  std::optional<Standard> read_standard(const Json& json, JsonFields& fields, const StandardKeys& keys) {
+    if (!json.contains(keys.mean) && !json.contains(keys.deviation)) return {};
+    const auto list = [&](const char* key) {
+      return fields.value(key, [this](const Json& place) { return lists_.float32_list(place); });
+    };
+    Standard standard{.mean = list(keys.mean), .deviation = {}};
+    standard.deviation = list(keys.deviation);
+    return standard;
   }
 
   void add_operation(const Json& json) {
@@ -334,6 +362,9 @@ Json model_to_json(const Model& model, ListWriter& lists) {
   json["input"] = model.tensor(model.input).name;
   json["output"] = model.tensor(model.output).name;
   if (!model.class_names.empty()) json[kClassNames] = model.class_names;
+  if (!model.task.empty()) json[kTask] = model.task;
+  put_standard(json, kInputStandard, model.input_standard, lists);
+  put_standard(json, kOutputStandard, model.output_standard, lists);
   json["tensors"] = Json::array();
   for (const TensorInfo& tensor : model.tensors)
     json["tensors"].push_back({{"name", tensor.name},

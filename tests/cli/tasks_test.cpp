@@ -77,6 +77,45 @@ TEST_F(TasksTest, ARegressionGoesFromATableToIntegersInC) {
   EXPECT_GT(json_of(place_.path() / "sensitivity/sensitivity.json")["float"]["r2"].get<double>(), 0.9);
 }
 
+TEST_F(TasksTest, ExportsKnowTaskAndUnits) {
+  std::string table = "a,b,target\n";
+  for (int i = 0; i < 120; ++i) {
+    const double a = 100 + i * 7 % 31, b = (i * 11 % 29 - 14) / 1000.0;
+    table += concat(a, ",", b, ",", 500 + 30 * a - 4000 * b, "\n");
+  }
+  place_.write("own.csv", table);
+  run(concat("train --dataset own.csv --epochs 10 --out bits", kShort));
+  const nlohmann::json of_run = nlohmann::json::parse(run("eval bits --integer --json"));
+  EXPECT_GT(of_run["r2"].get<double>(), 0.5);
+
+  run("export bits --out net.miniqat");
+  const nlohmann::json of_file = nlohmann::json::parse(run("eval --model net.miniqat --dataset own.csv --json"));
+  for (const char* key : {"r2", "mae", "mse", "loss", "examples"}) EXPECT_EQ(of_file[key], of_run[key]) << key;
+  EXPECT_TRUE(testing::mentions(refused("eval --model net.miniqat --dataset own.csv --by-class").substr(0, 200),
+                                {"--by-class", "regress"}));
+
+  run("export bits --format json --out net.json");
+  const nlohmann::json json = json_of(place_.path() / "net.json"),
+                       summary = json_of(place_.path() / "bits/summary.json");
+  EXPECT_EQ(json["task"], "regress");
+  EXPECT_EQ(json["input_mean"], summary["input_mean"]);
+  EXPECT_EQ(json["output_std"], summary["target_std"]);
+  run("train --dataset own.csv --float --steps 2 --out float" + std::string(kShort));
+  const std::string mean = exact(json["output_mean"][0].get<float>());
+  for (const std::string line :
+       {"bits --out net.onnx", "bits --out net.tflite", "float --format onnx-float --out f.onnx"}) {
+    run("export " + line);
+    const std::string bytes = testing::bytes_of(place_.path() / line.substr(line.rfind(' ') + 1));
+    for (const std::string& part : {std::string("input_mean"), std::string("output_std"), std::string("regress"), mean})
+      EXPECT_NE(bytes.find(part), std::string::npos) << line << ": " << part;
+  }
+
+  const std::string words = run("export bits --out net.c");
+  for (const char* part :
+       {"input: integers from 0 to 255, scale ", "standardised: net_quantize", "net_dequantize gives"})
+    EXPECT_NE(words.find(part), std::string::npos) << part << "\n" << words;
+}
+
 TEST_F(TasksTest, SeveralLabelsAreTwoColumnsOfZerosAndOnes) {
   const std::string trained =
       run(concat("train --dataset flags.csv --target up,right --epochs 20 --out labels", kShort));

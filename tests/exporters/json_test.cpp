@@ -39,6 +39,22 @@ TEST(JsonExport, HoldsTheWholeModel) {
   }
 }
 
+TEST(JsonExport, HasTaskAndStandards) {
+  testing::RandomModel net(3, {4, 2});
+  net.reshape({8});
+  net.fully_connected(1);
+  integer::Model model = net.finish();
+  model.task = "regress";
+  model.input_standard = Standard{.mean = {0.5f, -1}, .deviation = {2, 0.25f}};
+  model.output_standard = Standard{.mean = {20}, .deviation = {3}};
+  const Json json = parse_json(exporters::json(model));
+  EXPECT_EQ(json["task"], "regress");
+  EXPECT_EQ(json["input_mean"], (Json{0.5, -1}));
+  EXPECT_EQ(json["input_std"], (Json{2, 0.25}));
+  EXPECT_EQ(json["output_mean"], Json::array({20}));
+  EXPECT_EQ(json["output_std"], Json::array({3}));
+}
+
 TEST(JsonExport, MapsBytesToAnInputOfItsOwn) {
   const integer::Grid bytes = {.scale = 1.0f / 64, .zero_point = 128, .bits = 8};
   const integer::Model model = testing::random_network(1);

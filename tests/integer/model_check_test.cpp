@@ -62,6 +62,31 @@ TEST(ModelCheck, EveryOutputHasTheNameOfItsClass) {
   EXPECT_TRUE(mentions(of(std::vector<std::string>(outputs, "two\nlines")), {"name of a class", "control"}));
 }
 
+TEST(ModelCheck, StandardsFitTheirEnds) {
+  const auto of = [](const std::string& task, const std::optional<Standard>& input,
+                     const std::optional<Standard>& output) {
+    return complaint(convolution(), [&](Model& model) {
+      model.task = task;
+      model.input_standard = input;
+      model.output_standard = output;
+    });
+  };
+  const auto outputs = static_cast<std::size_t>(convolution().finish().tensors.back().shape.elements());
+  const Standard two = {.mean = {1, 2}, .deviation = {3, 4}};
+  const Standard all = {.mean = std::vector<float>(outputs, 1), .deviation = std::vector<float>(outputs, 2)};
+  EXPECT_EQ(of("", two, {}), "");
+  EXPECT_EQ(of("regress", two, all), "");
+  for (const std::string_view task : kTasksOfNumbers) EXPECT_EQ(of(std::string(task), two, {}), "");
+  EXPECT_TRUE(mentions(of("classify", {}, {}), {"\"classify\"", "unknown"}));
+  EXPECT_TRUE(mentions(of("", {}, all), {"output is standardised"}));
+  EXPECT_TRUE(mentions(of("", all, {}), {"its input", "not 2 of each"}));
+  EXPECT_TRUE(mentions(of("regress", {}, two), {"its output", concat("not ", outputs)}));
+  for (const float bad : {0.0f, -1.0f, std::nanf(""), HUGE_VALF})
+    EXPECT_TRUE(mentions(of("", Standard{.mean = {1, 2}, .deviation = {3, bad}}, {}), {"deviation"})) << bad;
+  for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF})
+    EXPECT_TRUE(mentions(of("", Standard{.mean = {bad, 2}, .deviation = {3, 4}}, {}), {"a mean of"})) << bad;
+}
+
 TEST(ModelCheck, Tensors) {
   const auto of = [](const std::function<void(TensorInfo&)>& spoil) {
     return complaint(convolution(), [&](Model& model) { spoil(model.tensors[1]); });

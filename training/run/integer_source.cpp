@@ -51,8 +51,10 @@ std::optional<integer::Grid> grid_of(const datasets::Dataset& dataset) {
   return integer::Grid{.scale = dataset.scale, .zero_point = dataset.zero_point, .bits = 8};
 }
 
-integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
-                           const std::optional<integer::Grid>& input) {
+namespace {
+
+integer::Model convert_graph(const RunDirectory& run, const std::filesystem::path& checkpoint,
+                             const std::optional<integer::Grid>& input) {
   const std::string source = run.eval_graph().string();
   Graph graph = logits_only(read_network(source));
   // A tensor of another network is refused in the same words as by `eval`.
@@ -60,10 +62,7 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
   session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint.string());
   const std::filesystem::path path = run.path().has_filename() ? run.path() : run.path().parent_path();
   try {
-    integer::Model model = quantize::convert(graph, session.variables(), {.input = input, .name = plain_name(path)});
-    std::vector<std::string> names = recorded_class_names(run);
-    if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);
-    return model;
+    return quantize::convert(graph, session.variables(), {.input = input, .name = plain_name(path)});
   } catch (const quantize::PictureNotQuantized& error) {
     const std::string flags = flags_without_ranges(run);
     fail(source, ": ", error.what(), flags.empty() ? "" : concat(" and without ", flags));
@@ -75,6 +74,33 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
   } catch (const Error& error) {
     fail(source, ": ", error.what());
   }
+}
+
+std::optional<Standard> standard_in(const RunDirectory& run, bool of_targets) {
+  const std::shared_ptr<const Standard> recorded = recorded_standard(run, of_targets);
+  return recorded ? std::optional(*recorded) : std::nullopt;
+}
+
+}  // namespace
+
+integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
+                           const std::optional<integer::Grid>& input) {
+  integer::Model model = convert_graph(run, checkpoint, input);
+  const Task& task = task_of(recorded_settings(read_json(run.config()), run.config().string()));
+  if (&task == &classification()) {
+    std::vector<std::string> names = recorded_class_names(run);
+    if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);
+  } else {
+    model.task = task.name;
+  }
+  model.input_standard = standard_in(run, false);
+  if (&task == &regression()) model.output_standard = standard_in(run, true);
+  try {
+    model.check();
+  } catch (const Error& error) {
+    fail(run.path().string(), ": ", error.what());
+  }
+  return model;
 }
 
 namespace {

@@ -18,10 +18,11 @@ namespace miniqat::training {
 /// The grid on which a data set's bytes are the integers; none where it has numbers.
 std::optional<integer::Grid> grid_of(const datasets::Dataset& dataset);
 
-/// The integer model of a run, which bears its directory's name, `_` and U+FFFD for what no text may hold, and the
-/// recorded names of its classes: its evaluation graph with the variables of a checkpoint file. `input` is the grid of
-/// the pictures where the graph has no quantizer for them, none of numbers. Throws what quantize::convert() throws,
-/// naming the graph's file, and Error for files that cannot be read and checkpoints that don't fit the graph.
+/// The integer model of a run, which bears its directory's name, `_` and U+FFFD for what no text may hold, its task,
+/// the recorded names of its classes, and what its numbers and targets are recorded to be standardised with: its
+/// evaluation graph with the variables of a checkpoint file. `input` is the grid of the pictures where the graph has no
+/// quantizer for them, none of numbers. Throws what quantize::convert() throws, naming the graph's file, and Error for
+/// files that cannot be read and checkpoints that don't fit the graph.
 integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
                            const std::optional<integer::Grid>& input);
 

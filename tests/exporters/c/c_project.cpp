@@ -19,8 +19,9 @@ std::string main_of(const std::string& prefix, const Model& model) {
   return "  if (strcmp(argv[1], \"" + prefix + "\") == 0) {\n    static uint8_t x[" + in + "], y[" + out +
          "];\n    FILE *results, *classes;\n    if (argc == 2) return " + prefix +
          "_self_test();\n    results = fopen(argv[2], \"wb\");\n    classes = fopen(argv[3], \"wb\");\n" +
-         "    while (fread(x, 1, sizeof x, stdin) == sizeof x) {\n      fputc(" + prefix +
-         "_run(x, y), classes);\n      fwrite(y, 1, sizeof y, results);\n    }\n    fclose(results);\n" +
+         "    while (fread(x, 1, sizeof x, stdin) == sizeof x) {\n      " +
+         (model.task.empty() ? "fputc(" + prefix + "_run(x, y), classes)" : prefix + "_run(x, y)") +
+         ";\n      fwrite(y, 1, sizeof y, results);\n    }\n    fclose(results);\n" +
          "    fclose(classes);\n    return 0;\n  }\n";
 }
 

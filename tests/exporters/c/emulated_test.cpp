@@ -216,7 +216,9 @@ TEST_P(Emulated, MemoryIsAsStated) {
   RandomModel curve(8, {6, 5, 3});
   curve.lookup();
   curve.mul(curve.last(), curve.last());
-  board.add("curve", curve.finish());
+  Model numbers = curve.finish();
+  numbers.input_standard = Standard{.mean = {1, 2, 3}, .deviation = {4, 5, 6}};
+  board.add("curve", numbers);
   for (const auto& [prefix, exported] : board.models()) {
     const CFootprint stated = exported.footprint, found = board.compiled(target(), prefix);
     EXPECT_EQ(found.weights, stated.weights) << prefix;

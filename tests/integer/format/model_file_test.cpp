@@ -95,6 +95,59 @@ TEST(ModelFile, KeepsTheNamesOfClasses) {
   EXPECT_TRUE(mentions(error_of([&] { to_bytes(model); }), {"of a class", "UTF-8"}));
 }
 
+/// small_model(), of a regression from standardised numbers: two channels in, three numbers out.
+Model regression_model() {
+  Model model = small_model();
+  model.task = "regress";
+  model.input_standard = Standard{.mean = {0.1f, -3e20f}, .deviation = {1e-30f, 7}};
+  model.output_standard = Standard{.mean = {1, 2, 0.3f}, .deviation = {4, 5, 6}};
+  return model;
+}
+
+TEST(ModelFile, KeepsTaskAndStandards) {
+  const Model model = regression_model();
+  const std::string bytes = to_bytes(model);
+  const Model again = from_bytes(bytes, "bytes");
+  EXPECT_EQ(again.task, "regress");
+  EXPECT_EQ(again.input_standard, model.input_standard);
+  EXPECT_EQ(again.output_standard, model.output_standard);
+  EXPECT_EQ(to_bytes(again), bytes);
+  const std::string without = to_bytes(small_model());
+  for (const char* key : {"\"task\"", "input_mean", "input_std", "output_mean", "output_std"})
+    EXPECT_EQ(without.find(key), std::string::npos) << key;
+  EXPECT_FALSE(from_bytes(without, "bytes").input_standard);
+}
+
+TEST(ModelFile, RefusesMalformedStandards) {
+  const auto refuse = [](const std::function<void(Json&)>& spoil, const std::vector<std::string>& parts) {
+    Parts file(to_bytes(regression_model()));
+    Json header = Json::parse(file.header);
+    spoil(header);
+    file.header = header.dump();
+    expect_refused(file.file(), parts);
+  };
+  refuse([](Json& h) { h["task"] = 1; }, {"task must be a text, is 1"});
+  refuse([](Json& h) { h["task"] = "sort"; }, {"the task \"sort\" is unknown"});
+  refuse([](Json& h) { h["task"] = "multilabel"; }, {"output is standardised", "regress"});
+  refuse([](Json& h) { h["taks"] = "regress"; }, {"unknown key \"taks\"", "did you mean"});
+  refuse([](Json& h) { h.erase("input_std"); }, {"lacks \"input_std\""});
+  refuse([](Json& h) { h.erase("output_mean"); }, {"lacks \"output_mean\""});
+  refuse([](Json& h) { h["input_mean"] = {0.5, 0.5}; }, {"input_mean: must be an object"});
+  refuse([](Json& h) { h["input_mean"]["offset"] = 4; }, {"input_mean: begins at byte 4"});
+  refuse([](Json& h) { std::swap(h["input_mean"], h["input_std"]); }, {"input_mean: begins at byte 8"});
+  refuse(
+      [](Json& h) {
+        h["input_mean"]["count"] = 1;
+        h["input_std"]["offset"] = 4;
+        h["input_std"]["count"] = 3;
+      },
+      {"input has 1 mean and 3 deviations, not 2 of each"});
+  Parts file(to_bytes(regression_model()));
+  const float none = 0;
+  std::memcpy(file.blob.data() + 8, &none, 4);
+  expect_refused(file.file(), {"input has a deviation of 0"});
+}
+
 TEST(ModelFile, WeightsOfFewerBitsTakeLess) {
   const Model eight = with_weight_bits(8);
   const std::size_t whole = to_bytes(eight).size();
