@@ -29,8 +29,9 @@ ClassifierHandle make_classifier(const std::string& model, const Dataset& datase
 }
 
 py::tuple add_loss(const ClassifierHandle& self, double label_smoothing, const std::vector<double>& class_weights) {
-  const training::TrainingEnds ends =
-      self.graph->locked([&](Graph&) { return training::add_loss(*self.whole, {label_smoothing, class_weights}); });
+  const training::TrainingEnds ends = self.graph->locked([&](Graph&) {
+    return training::add_loss(*self.whole, {label_smoothing, class_weights});
+  });
   const py::object labels =
       ends.labels.node == nullptr ? py::none() : py::cast(OutputHandle{self.graph, ends.labels.name()});
   return py::make_tuple(labels, OutputHandle{self.graph, ends.loss.name()});

@@ -81,8 +81,8 @@ TEST_F(Outputs, ARegressionIsRefusedBeforeTheFirstStep) {
   const std::string one =
       replaced(replaced(tiny_classifier(), "[64, 10]", "[64, 1]"), R"("shape": [10])", R"("shape": [1])");
   place_.write("one.json", one);
-  expect_refused("one.json", {"the logits are [4,1]", "fc/BiasAdd gives one number for an example",
-                              "(--task)", "a network for classes has a logit for each class"});
+  expect_refused("one.json", {"the logits are [4,1]", "fc/BiasAdd gives one number for an example", "(--task)",
+                              "a network for classes has a logit for each class"});
   place_.write("three.json", replaced(replaced(one, "[64, 1]", "[64, 3]"), R"("shape": [1])", R"("shape": [3])"));
   expect_refused("three.json", {"the logits are [4,3], mnist needs [4,10]", "a logit for each class"});
 }

@@ -9,9 +9,9 @@
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
 #include "integer/model.h"
-#include "training/task/evaluation.h"
 #include "training/model_source.h"
 #include "training/run/run_source.h"
+#include "training/task/evaluation.h"
 #include "training/task/task.h"
 
 namespace miniqat::training {

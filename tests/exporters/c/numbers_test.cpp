@@ -140,7 +140,7 @@ TEST(CNumbers, OnlyWhatTheModelHasIsWritten) {
   model.task = "multilabel";
   const CSource labels = c_of(model);
   EXPECT_EQ(labels.header.find("quantize"), std::string::npos);
-  EXPECT_NE(labels.header.find("NET_OUTPUT_ZERO_POINT. "), std::string::npos) << labels.header;
+  EXPECT_NE(labels.header.find("above NET_OUTPUT_ZERO_POINT."), std::string::npos) << labels.header;
   model.task = "reconstruct";
   EXPECT_NE(c_of(model).header.find("anomaly"), std::string::npos);
   model.task = "";
