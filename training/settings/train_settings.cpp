@@ -54,7 +54,7 @@ bool SaveInterval::is_due(std::int64_t step, std::int64_t saved_step, Clock::tim
 const char* help_of_dataset() {
   static const std::string kHelp = concat(
       alternatives(datasets::dataset_names()),
-      "; or your own files: a folder with a folder of pictures (JPEG, PNG, BMP, WebP) for each class, or with such folders in train/ and test/; a folder of IDX or .npy files; a .npz or .csv file");
+      "; or your own files: a folder with a folder of pictures (JPEG, PNG, BMP, WebP) for each class, or with such folders in train/ and test/; a folder of IDX or .npy files; sounds; a .npz, .csv or .ts file");
   return kHelp.c_str();
 }
 
