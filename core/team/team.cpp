@@ -303,6 +303,8 @@ void Team::run_in_openmp(int parts) {
   } whole{*this, parts};
   const auto region = [](void* data) {
     const Whole& all = *static_cast<const Whole*>(data);
+    // In this part only: oneDNN plans for so many threads, which would otherwise wait for others without end.
+    omp_set_num_threads(1);
     all.team.run_part(omp_get_thread_num(), all.parts);
   };
   // OpenMP's threads begin here, and compute oneDNN's kernels later.
