@@ -94,6 +94,7 @@ const CodeGrid& PackedProduct::filter_grid(std::int64_t column) const {
 std::span<const std::int32_t> sums_of_windows(const onednn::Convolution& c, const std::uint8_t* x,
                                               ScratchScope& scope) {
   static const auto loop = MINIQAT_PICK(sum_pixels);
+  static const auto add = MINIQAT_PICK(add_row);
   const std::int64_t rows = c.input[1], columns = c.input[2], channels = c.input[3];
   const std::int64_t pixels = c.input[0] * rows * columns, per_image = c.output[1] * c.output[2];
   const std::span<std::int32_t> sums = scope.take<std::int32_t>(static_cast<std::size_t>(c.output[0] * per_image));
@@ -111,7 +112,7 @@ std::span<const std::int32_t> sums_of_windows(const onednn::Convolution& c, cons
       for (std::int64_t ky = 0; ky < c.filter[0]; ++ky)
         for (std::int64_t kx = 0; kx < c.filter[1]; ++kx) {
           const std::int32_t* from = of_pixels.data() + (top + ky * c.dilations[0]) * columns + kx * c.dilations[1];
-          for (std::int64_t ox = 0; ox < c.output[2]; ++ox) to[ox] += from[ox * c.strides[1]];
+          add(from, c.strides[1], c.output[2], to);
         }
     }
   });

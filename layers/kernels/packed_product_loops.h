@@ -24,8 +24,27 @@ void add_and_scale_rows(float* values, std::int64_t rows, std::int64_t columns, 
   }
 }
 
-/// The sum of each pixel's channels.
+/// to[i] += from[i * stride].
+void add_row(const std::int32_t* from, std::int64_t stride, std::int64_t n, std::int32_t* to) {
+  if (stride == 1) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i] += from[i * stride];
+  }
+}
+
+/// The sum of each pixel's channels. Few are added up in all pixels at once.
 void sum_pixels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::int32_t* sums) {
+  constexpr std::int64_t kFew = 16;
+  if (channels < kFew) {
+    for (std::int64_t i = 0; i < pixels; ++i) sums[i] = x[i * channels];
+    for (std::int64_t c = 1; c < channels; ++c) {
+#pragma omp simd
+      for (std::int64_t i = 0; i < pixels; ++i) sums[i] += x[i * channels + c];
+    }
+    return;
+  }
   for (std::int64_t i = 0; i < pixels; ++i, x += channels) {
     std::int32_t sum = 0;
 #pragma omp simd reduction(+ : sum)
