@@ -16,6 +16,7 @@
 
 #include "bench/judge/step_judge.h"
 #include "bench/noise_training.h"
+#include "core/kernels/onednn.h"
 #include "core/team/team.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
@@ -31,6 +32,7 @@ struct Variant {
   /// None: float.
   std::optional<quantize::RewriteOptions> rewrite;
   Arithmetic arithmetic = Arithmetic::kSimulated;
+  Bfloat16Products bfloat16 = Bfloat16Products::kNone;
 };
 
 /// The model in float, or rewritten. On CIFAR-10's size the models that were published for larger pictures.
@@ -39,7 +41,8 @@ NoiseWorkload workload_of(const models::Model& model, const Variant& variant, st
           .batch = batch,
           .side = model.examples == models::Examples::kPictures && model.image[0] > 64 ? 32 : 0,
           .rewrite = variant.rewrite,
-          .arithmetic = variant.arithmetic};
+          .arithmetic = variant.arithmetic,
+          .bfloat16 = variant.bfloat16};
 }
 
 bool has_batch_norm(const models::Model& model) {
@@ -54,22 +57,33 @@ quantize::RewriteOptions with_learned_ranges(quantize::RewriteOptions options) {
   return options;
 }
 
+/// On integers, and with gradients in bfloat16 where this machine has it.
+void add_on_integers(std::vector<Variant>& variants, const std::string& what, const quantize::RewriteOptions& options) {
+  variants.push_back({what + ", on integers", options, Arithmetic::kInteger});
+  if (onednn::has_bfloat16())
+    variants.push_back({what + ", bf16 gradients", options, Arithmetic::kInteger, Bfloat16Products::kGradients});
+}
+
 std::vector<Variant> variants_of(const models::Model& model) {
   std::vector<Variant> variants = {{"float", std::nullopt}};
+  if (onednn::has_bfloat16())
+    variants.push_back({"float in bfloat16", std::nullopt, Arithmetic::kSimulated, Bfloat16Products::kAll});
   if (!has_batch_norm(model)) {
     variants.push_back({"W8A8", quantize::RewriteOptions{}});
+    add_on_integers(variants, "W8A8", {});
     variants.push_back({"W4A4, learned ranges", with_learned_ranges({})});
-    variants.push_back({"W4A4, learned, on integers", with_learned_ranges({}), Arithmetic::kInteger});
+    add_on_integers(variants, "W4A4", with_learned_ranges({}));
     return variants;
   }
   constexpr std::int64_t kNever = std::int64_t{1} << 30;
   variants.push_back({"W8A8, before quant_delay", quantize::RewriteOptions{.quant_delay = kNever}});
   variants.push_back({"W8A8, --bn-fold single", quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle}});
+  add_on_integers(variants, "W8A8", {.bn_fold = quantize::BnFold::kSingle});
   variants.push_back({"W8A8, --bn-fold tf", quantize::RewriteOptions{}});
   variants.push_back({"W8A8, after the BN freeze", quantize::RewriteOptions{.freeze_bn_delay = 0}});
   const quantize::RewriteOptions learned = with_learned_ranges({.bn_fold = quantize::BnFold::kSingle});
   variants.push_back({"W4A4, learned, single", learned});
-  variants.push_back({"W4A4, learned, on integers", learned, Arithmetic::kInteger});
+  add_on_integers(variants, "W4A4", learned);
   return variants;
 }
 

@@ -58,7 +58,7 @@ void ExactStep::run_member(std::size_t m) {
   const ForwardContext& context = step_.context;
   std::vector<Bounded> inputs;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) inputs.push_back(input_of(m, i));
-  ExactOp::Settings settings = {.phase = context, .random_key = context.random_key};
+  ExactOp::Settings settings = {.phase = context, .random_key = context.random_key, .bfloat16 = context.bfloat16};
   std::vector<int> update_places;
   if (!context.updates.empty())
     for (const int i : node.op().traits().updated_inputs) {

@@ -68,7 +68,7 @@ const std::vector<FlagGroup>& groups_of_training() {
                 "dampening"}},
       {.heading = kRunHeading,
        .first = {"threads", "seed"},
-       .more = {"arithmetic", "shards", "threads_per_shard", "log_every", "save_every"}}};
+       .more = {"arithmetic", "gradients", "compute", "shards", "threads_per_shard", "log_every", "save_every"}}};
   return kGroups;
 }
 
@@ -93,7 +93,7 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
   RewriteSettings::visit(
       [&](const char* setting, auto, const char*) { refuse(setting, settings.float_only, "--float"); });
   refuse_ignored_symmetry(flags, settings.rewrite);
-  for (const char* setting : {"range_learning_rate", "dampening", "arithmetic"})
+  for (const char* setting : {"range_learning_rate", "dampening", "arithmetic", "gradients"})
     refuse(setting, settings.float_only, "--float");
   refuse_ignored_beside_ranges(settings, refuse);
   const KnownOptimizer& optimizer = as_usage([&]() -> auto& { return find_optimizer(settings.optimizer); });

@@ -11,6 +11,7 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/finite.h"
+#include "core/kernels/onednn.h"
 #include "core/memory/guarded_memory.h"
 #include "core/tensors/random.h"
 #include "core/text/quote.h"
@@ -37,6 +38,10 @@ PartWork work_of(const TrainingPlan::Update& update) {
 }  // namespace
 
 Session::Session(Graph& graph, SessionOptions options) : graph_(graph), options_(options) {
+  if (options.bfloat16 != Bfloat16Products::kNone && !onednn::has_bfloat16())
+    fail(
+        "products in bfloat16 need AVX-512 BF16 or AMX, which this processor does not have, or MINIQAT_MAX_ISA does not ",
+        "allow");
   revision_ = graph.revision() - 1;
   refresh();
 }
@@ -93,6 +98,7 @@ PlanRequest Session::plan_request(const RunRequest& request, const Feeds& feeds)
           .quantization_step = quantization_step_ + (request.training && counts_steps() ? 1 : 0),
           .backend = options_.backend,
           .arithmetic = options_.arithmetic,
+          .bfloat16 = request.training && fast ? options_.bfloat16 : Bfloat16Products::kNone,
           .precision = options_.precision,
           .coded = fast ? coded_placeholders(graph_, feeds) : std::vector<Output>()};
 }

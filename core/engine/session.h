@@ -30,6 +30,8 @@ struct SessionOptions {
   Backend backend = Backend::kFast;
   /// For the fast backend.
   Arithmetic arithmetic = Arithmetic::kSimulated;
+  /// For the fast backend, on processors that have_bfloat16() (core/kernels/onednn.h).
+  Bfloat16Products bfloat16 = Bfloat16Products::kNone;
   /// kFloat64 needs the reference backend.
   DType precision = DType::kFloat32;
 };

@@ -62,6 +62,8 @@ class ReadsPacked {
  public:
   /// Whether forward is to read all its inputs packed in these forms (ForwardContext::packed_inputs).
   virtual bool reads_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const = 0;
+  /// If so: whether gradients in bfloat16, from the same packed inputs, are worth having.
+  virtual bool has_bfloat16_gradients(std::span<const TensorSpec> /*inputs*/) const { return true; }
 
  protected:
   ~ReadsPacked() = default;

@@ -30,6 +30,17 @@ enum class Arithmetic { kSimulated, kInteger };
 /// "simulated" and "integer".
 std::span<const std::string_view> names_of(Arithmetic);
 
+/// Products of which the fast backend rounds factors to bfloat16 in training steps, where a layer has a faster kernel
+/// for it; their sums are float32.
+enum class Bfloat16Products {
+  kNone,
+  /// The gradients of layers that multiply the integers of their inputs (Arithmetic::kInteger). Rounded is the output's
+  /// gradient alone; integers are exact.
+  kGradients,
+  /// And all products of the other layers, forward and backward: both factors are rounded.
+  kAll,
+};
+
 /// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
 struct OpState {
   std::string name;

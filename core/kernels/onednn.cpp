@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <type_traits>
 #include <utility>
 
 #include "core/kernels/instruction_set.h"
@@ -19,8 +20,9 @@ using dnnl::memory;
 using Type = memory::data_type;
 constexpr auto kFloat = Type::f32;
 
-Key key_of(Operation operation, const Convolution& c) {
+Key key_of(Operation operation, const Convolution& c, Type factors = kFloat) {
   Key key(operation);
+  key.append(static_cast<std::int64_t>(factors));
   key.append(c.depthwise);
   for (const Shape* shape : {&c.input, &c.filter, &c.output}) key.append_all(shape->extents());
   for (const auto* pair : {&c.strides, &c.dilations, &c.pad_before, &c.pad_after}) key.append_all(*pair);
@@ -60,18 +62,59 @@ memory::dims pair(const std::array<std::int64_t, 2>& values) { return {values[0]
 /// oneDNN counts the pixels skipped.
 memory::dims skipped(const std::array<std::int64_t, 2>& dilations) { return {dilations[0] - 1, dilations[1] - 1}; }
 
-auto describe_forward(const Convolution& c) {
-  return describe_primitive<dnnl::convolution_forward>(
-      dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, images(c.input), any_filter(c),
-      images(c.output), pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
-}
-
 /// The convolution without what means nothing: a dilation along an extent of 1. oneDNN would choose other kernels for
 /// it, and the cache keep a kernel more.
 Convolution plain(Convolution c) {
   for (int axis = 0; axis < 2; ++axis)
     if (c.filter[axis] == 1) c.dilations[axis] = 1;
   return c;
+}
+
+/// What an operation multiplies, for errors.
+std::string factors_of(std::string_view what, Type factors) {
+  return concat(what, factors == kFloat ? "" : " of bfloat16");
+}
+
+/// `output`: the type of the output, or for a gradient of the output's gradient.
+auto describe_forward(const Convolution& c, Type factors, Type output) {
+  return describe_primitive<dnnl::convolution_forward>(
+      dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, images(c.input, factors),
+      any_filter(c, factors), images(c.output, output), pair(c.strides), skipped(c.dilations), pair(c.pad_before),
+      pair(c.pad_after));
+}
+
+template <class Factor>
+void convolve_numbers(const Convolution& convolution, const Factor* input, const Factor* filter, float* output) {
+  constexpr Type kFactor = kTypeOf<Factor>;
+  const ComputeScope computing;
+  const Convolution c = plain(convolution);
+  const auto compile = [&c] {
+    return Kernel(describe_forward(c, kFactor, kFloat), {{DNNL_ARG_SRC, images(c.input, kFactor)},
+                                                         {DNNL_ARG_WEIGHTS, plain_filter(c, kFactor)},
+                                                         {DNNL_ARG_DST, images(c.output), true}});
+  };
+  run(key_of(Operation::kForward, c, kFactor), [&c] { return describe(factors_of("", kFactor), c); }, compile,
+      TeamParts::kIndependent, {input, filter, output});
+}
+
+template <class Factor>
+void compute_input_gradient(const Convolution& convolution, const Factor* d_output, const Factor* filter,
+                            float* d_input) {
+  constexpr Type kFactor = kTypeOf<Factor>;
+  const ComputeScope computing;
+  const Convolution c = plain(convolution);
+  const auto compile = [&c] {
+    const auto description = describe_backward<dnnl::convolution_backward_data>(
+        describe_forward(c, kFactor, kFactor), dnnl::algorithm::convolution_direct, images(c.input),
+        any_filter(c, kFactor), images(c.output, kFactor), pair(c.strides), skipped(c.dilations), pair(c.pad_before),
+        pair(c.pad_after));
+    return Kernel(description, {{DNNL_ARG_DIFF_DST, images(c.output, kFactor)},
+                                {DNNL_ARG_WEIGHTS, plain_filter(c, kFactor)},
+                                {DNNL_ARG_DIFF_SRC, images(c.input), true}});
+  };
+  run(key_of(Operation::kBackwardInput, c, kFactor),
+      [&c] { return describe(factors_of(" (gradient of the input)", kFactor), c); }, compile, TeamParts::kIndependent,
+      {d_output, filter, d_input});
 }
 
 /// oneDNN's 1x1 kernels for strides first gather the pixels that the filter sees, into scratch memory of each thread.
@@ -85,34 +128,39 @@ bool gathers_wrongly(const Convolution& c) {
 }
 
 /// The pixels that a 1x1 filter sees: [n, output h, output w, c] of the images.
-void gather_pixels(const Convolution& c, const float* images, float* pixels) {
+template <class Factor>
+void gather_pixels(const Convolution& c, const Factor* images, Factor* pixels) {
   const std::int64_t rows = c.output[1], columns = c.output[2], channels = c.input[3];
   const std::int64_t row = columns * channels;
   const std::int64_t grain = std::max<std::int64_t>(1, kPointwiseGrain / row);
   parallel_for(c.output[0] * rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t source_row = i / rows * c.input[1] + i % rows * c.strides[0];
-      const float* from = images + source_row * c.input[2] * channels;
+      const Factor* from = images + source_row * c.input[2] * channels;
       for (std::int64_t x = 0; x < columns; ++x)
         std::copy_n(from + x * c.strides[1] * channels, channels, pixels + i * row + x * channels);
     }
   });
 }
 
-auto describe_filter_gradient(const Convolution& c) {
+auto describe_filter_gradient(const Convolution& c, Type factors) {
   return describe_backward<dnnl::convolution_backward_weights>(
-      describe_forward(c), dnnl::algorithm::convolution_direct, images(c.input), any_filter(c), images(c.output),
-      pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
+      describe_forward(c, factors, factors), dnnl::algorithm::convolution_direct, images(c.input, factors),
+      any_filter(c), images(c.output, factors), pair(c.strides), skipped(c.dilations), pair(c.pad_before),
+      pair(c.pad_after));
 }
 
-void compute_filter_gradient(const Convolution& c, const float* input, const float* d_output, float* d_filter,
+template <class Factor>
+void compute_filter_gradient(const Convolution& c, const Factor* input, const Factor* d_output, float* d_filter,
                              TeamParts parts) {
+  constexpr Type kFactor = kTypeOf<Factor>;
   const auto compile = [&c] {
-    return Kernel(describe_filter_gradient(c), {{DNNL_ARG_SRC, images(c.input)},
-                                                {DNNL_ARG_DIFF_DST, images(c.output)},
-                                                {DNNL_ARG_DIFF_WEIGHTS, plain_filter(c), true}});
+    return Kernel(describe_filter_gradient(c, kFactor), {{DNNL_ARG_SRC, images(c.input, kFactor)},
+                                                         {DNNL_ARG_DIFF_DST, images(c.output, kFactor)},
+                                                         {DNNL_ARG_DIFF_WEIGHTS, plain_filter(c), true}});
   };
-  run(key_of(Operation::kBackwardFilter, c), [&c] { return describe(" (gradient of the filter)", c); }, compile, parts,
+  run(key_of(Operation::kBackwardFilter, c, kFactor),
+      [&c] { return describe(factors_of(" (gradient of the filter)", kFactor), c); }, compile, parts,
       {input, d_output, d_filter});
 }
 
@@ -125,10 +173,12 @@ struct FilterGradientPlan {
 };
 
 /// Threads that share out the pictures keep their sums in the scratchpad, all but the first, and add them up there.
-FilterGradientPlan& plan_of_filter_gradient(const Convolution& c) {
+/// With bfloat16 the scratchpad has more than sums, and we share out the pictures.
+FilterGradientPlan& plan_of_filter_gradient(const Convolution& c, Type factors) {
   thread_local Kept<FilterGradientPlan> plans;
-  return plans.get(key_of(Operation::kBackwardFilter, c), [&c] {
-    const auto description = describe_filter_gradient(c);
+  return plans.get(key_of(Operation::kBackwardFilter, c, factors), [&c, factors] {
+    if (factors != kFloat) return FilterGradientPlan{Sharing::kPictures};
+    const auto description = describe_filter_gradient(c, factors);
     const auto sums = static_cast<std::int64_t>(description.scratchpad_desc().get_size());
     const auto filter = static_cast<std::int64_t>(description.diff_weights_desc().get_size());
     return FilterGradientPlan{sums == 0                               ? Sharing::kChannels
@@ -137,19 +187,21 @@ FilterGradientPlan& plan_of_filter_gradient(const Convolution& c) {
   });
 }
 
-/// `parts` divides the pictures.
-void add_up_filter_gradients(const Convolution& c, const float* input, const float* d_output, float* d_filter,
+template <class Factor>
+void add_up_filter_gradients(const Convolution& c, const Factor* input, const Factor* d_output, float* d_filter,
                              int parts, bool first_time) {
   ScratchScope scratch;
   const std::int64_t size = c.filter.elements();
   const std::span<float> others = scratch.take<float>(static_cast<std::size_t>((parts - 1) * size));
   const auto sum_of = [&](int part) { return part == 0 ? d_filter : others.data() + (part - 1) * size; };
-  Convolution own = c;
-  own.input = {c.input[0] / parts, c.input[1], c.input[2], c.input[3]};
-  own.output = {c.output[0] / parts, c.output[1], c.output[2], c.output[3]};
+  const std::int64_t pictures = c.input[0];
   run_independent_parts(parts, first_time, [&](int part) {
-    compute_filter_gradient(own, input + part * own.input.elements(), d_output + part * own.output.elements(),
-                            sum_of(part), TeamParts::kIndependent);
+    const std::int64_t begin = pictures * part / parts, count = pictures * (part + 1) / parts - begin;
+    Convolution own = c;
+    own.input = {count, c.input[1], c.input[2], c.input[3]};
+    own.output = {count, c.output[1], c.output[2], c.output[3]};
+    compute_filter_gradient(own, input + begin * (c.input.elements() / pictures),
+                            d_output + begin * (c.output.elements() / pictures), sum_of(part), TeamParts::kIndependent);
   });
   parallel_for(size, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
     for (int part = 1; part < parts; ++part)
@@ -159,28 +211,54 @@ void add_up_filter_gradients(const Convolution& c, const float* input, const flo
 
 /// oneDNN's threads wait, spinning, for one another's sums of pictures. The same sums in parts of ours, which are
 /// independent, have the same bits with AVX-512.
-void share_out_filter_gradient(const Convolution& c, const float* input, const float* d_output, float* d_filter) {
-  const int threads = in_team() ? 1 : thread_count();
+template <class Factor>
+void share_out_filter_gradient(const Convolution& c, const Factor* input, const Factor* d_output, float* d_filter) {
+  constexpr bool kIsFloat = std::is_same_v<Factor, float>;
+  int threads = in_team() ? 1 : thread_count();
+  if (!kIsFloat) threads = static_cast<int>(std::min<std::int64_t>(threads, c.input[0]));
   if (threads == 1 || c.depthwise) return compute_filter_gradient(c, input, d_output, d_filter, TeamParts::kMayWait);
-  FilterGradientPlan& plan = plan_of_filter_gradient(c);
-  if (plan.sharing == Sharing::kPictures && c.input[0] % threads == 0 && instruction_set() == InstructionSet::kAvx512)
+  FilterGradientPlan& plan = plan_of_filter_gradient(c, kTypeOf<Factor>);
+  const bool same_bits = c.input[0] % threads == 0 && instruction_set() == InstructionSet::kAvx512;
+  if (plan.sharing == Sharing::kPictures && (same_bits || !kIsFloat))
     return add_up_filter_gradients(c, input, d_output, d_filter, threads, !std::exchange(plan.has_run, true));
   compute_filter_gradient(c, input, d_output, d_filter,
                           plan.sharing == Sharing::kChannels ? TeamParts::kIndependent : TeamParts::kMayWait);
 }
 
+template <class Factor>
+void gather_and_share_out(const Convolution& convolution, const Factor* input, const Factor* d_output,
+                          float* d_filter) {
+  const ComputeScope computing;
+  Convolution c = plain(convolution);
+  if (!gathers_wrongly(c)) return share_out_filter_gradient(c, input, d_output, d_filter);
+  ScratchScope scratch;
+  const std::span<Factor> pixels = scratch.take<Factor>(c.output.elements() / c.output[3] * c.input[3]);
+  gather_pixels(c, input, pixels.data());
+  c.input = {c.output[0], c.output[1], c.output[2], c.input[3]};
+  c.strides = {1, 1};
+  share_out_filter_gradient<Factor>(c, pixels.data(), d_output, d_filter);
+}
+
 }  // namespace
 
 void convolve(const Convolution& convolution, const float* input, const float* filter, float* output) {
-  const ComputeScope computing;
-  const Convolution c = plain(convolution);
-  const auto compile = [&c] {
-    return Kernel(
-        describe_forward(c),
-        {{DNNL_ARG_SRC, images(c.input)}, {DNNL_ARG_WEIGHTS, plain_filter(c)}, {DNNL_ARG_DST, images(c.output), true}});
-  };
-  run(key_of(Operation::kForward, c), [&c] { return describe("", c); }, compile, TeamParts::kIndependent,
-      {input, filter, output});
+  convolve_numbers(convolution, input, filter, output);
+}
+
+void convolve(const Convolution& convolution, const Bfloat16* input, const Bfloat16* filter, float* output) {
+  convolve_numbers(convolution, input, filter, output);
+}
+
+bool has_bfloat16() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    engine();
+    return has_bfloat16(dnnl::get_effective_cpu_isa());
+  }();
+  return has;
+#else
+  return false;
+#endif
 }
 
 int exact_byte() {
@@ -213,31 +291,22 @@ void convolve(const Convolution& convolution, const std::uint8_t* input, const s
 
 void convolve_backward_input(const Convolution& convolution, const float* d_output, const float* filter,
                              float* d_input) {
-  const ComputeScope computing;
-  const Convolution c = plain(convolution);
-  const auto compile = [&c] {
-    const auto description = describe_backward<dnnl::convolution_backward_data>(
-        describe_forward(c), dnnl::algorithm::convolution_direct, images(c.input), any_filter(c), images(c.output),
-        pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
-    return Kernel(description, {{DNNL_ARG_DIFF_DST, images(c.output)},
-                                {DNNL_ARG_WEIGHTS, plain_filter(c)},
-                                {DNNL_ARG_DIFF_SRC, images(c.input), true}});
-  };
-  run(key_of(Operation::kBackwardInput, c), [&c] { return describe(" (gradient of the input)", c); }, compile,
-      TeamParts::kIndependent, {d_output, filter, d_input});
+  compute_input_gradient(convolution, d_output, filter, d_input);
+}
+
+void convolve_backward_input(const Convolution& convolution, const Bfloat16* d_output, const Bfloat16* filter,
+                             float* d_input) {
+  compute_input_gradient(convolution, d_output, filter, d_input);
 }
 
 void convolve_backward_filter(const Convolution& convolution, const float* input, const float* d_output,
                               float* d_filter) {
-  const ComputeScope computing;
-  Convolution c = plain(convolution);
-  if (!gathers_wrongly(c)) return share_out_filter_gradient(c, input, d_output, d_filter);
-  ScratchScope scratch;
-  const std::span<float> pixels = scratch.take<float>(c.output.elements() / c.output[3] * c.input[3]);
-  gather_pixels(c, input, pixels.data());
-  c.input = {c.output[0], c.output[1], c.output[2], c.input[3]};
-  c.strides = {1, 1};
-  share_out_filter_gradient(c, pixels.data(), d_output, d_filter);
+  gather_and_share_out(convolution, input, d_output, d_filter);
+}
+
+void convolve_backward_filter(const Convolution& convolution, const Bfloat16* input, const Bfloat16* d_output,
+                              float* d_filter) {
+  gather_and_share_out(convolution, input, d_output, d_filter);
 }
 
 std::map<std::string, std::string> compiled_kernels() {

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "core/tensors/bfloat16.h"
 #include "core/tensors/shape.h"
 
 /// The heavy arithmetic, done by oneDNN behind functions that take our layouts. Kernels are compiled at their first use
@@ -49,22 +50,37 @@ void convolve(const Convolution& convolution, const std::uint8_t* input, const s
 void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner, std::int64_t columns,
               std::int32_t* product);
 
-/// Looks at a float32 matrix: element (r, c) is data[r * row_stride + c * column_stride]. One stride is 1.
-struct Matrix {
-  const float* data = nullptr;
+/// Looks at a matrix: element (r, c) is data[r * row_stride + c * column_stride]. One stride is 1.
+template <class T>
+struct MatrixOf {
+  const T* data = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t row_stride = 0;
   std::int64_t column_stride = 1;
 
-  static Matrix row_major(const float* data, std::int64_t rows, std::int64_t columns) {
+  static MatrixOf row_major(const T* data, std::int64_t rows, std::int64_t columns) {
     return {data, rows, columns, columns, 1};
   }
-  Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
+  MatrixOf transposed() const { return {data, columns, rows, column_stride, row_stride}; }
 };
+using Matrix = MatrixOf<float>;
 
 /// product = a * b, row-major [a.rows, b.columns].
 void multiply(const Matrix& a, const Matrix& b, float* product);
+
+/// Whether oneDNN multiplies bfloat16 on this machine: with AVX-512 BF16 or AMX. The functions of bfloat16 need it.
+/// Factors and sums that are denormal may count as 0.
+bool has_bfloat16();
+
+// The same as with float32, from factors of bfloat16; sums are float32.
+
+void convolve(const Convolution& convolution, const Bfloat16* input, const Bfloat16* filter, float* output);
+void convolve_backward_input(const Convolution& convolution, const Bfloat16* d_output, const Bfloat16* filter,
+                             float* d_input);
+void convolve_backward_filter(const Convolution& convolution, const Bfloat16* input, const Bfloat16* d_output,
+                              float* d_filter);
+void multiply(const MatrixOf<Bfloat16>& a, const MatrixOf<Bfloat16>& b, float* product);
 
 /// The primitives that this thread has compiled so far: oneDNN's name of the implementation ("brgconv:avx512_core") by
 /// operation and shapes.

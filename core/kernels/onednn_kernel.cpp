@@ -45,6 +45,12 @@ void execute(const dnnl::reorder& reorder, const memory& from, const memory& to)
   execute(reorder, arguments);
 }
 
+/// Whether these instructions include those.
+bool has(dnnl::cpu_isa isa, dnnl::cpu_isa other) {
+  const auto bits = static_cast<unsigned>(other);
+  return (static_cast<unsigned>(isa) & bits) == bits;
+}
+
 }  // namespace
 
 std::optional<dnnl::cpu_isa> cap_of(IsaLevel level, std::optional<IsaLevel> asked) {
@@ -63,12 +69,10 @@ std::optional<dnnl::cpu_isa> cap_of(IsaLevel level, std::optional<IsaLevel> aske
 }
 
 int exact_byte_of(dnnl::cpu_isa isa) {
-  const auto has = [isa](dnnl::cpu_isa other) {
-    const auto bits = static_cast<unsigned>(other);
-    return (static_cast<unsigned>(isa) & bits) == bits;
-  };
-  return has(dnnl::cpu_isa::avx512_core_vnni) || has(dnnl::cpu_isa::avx2_vnni) ? 128 : 64;
+  return has(isa, dnnl::cpu_isa::avx512_core_vnni) || has(isa, dnnl::cpu_isa::avx2_vnni) ? 128 : 64;
 }
+
+bool has_bfloat16(dnnl::cpu_isa isa) { return has(isa, dnnl::cpu_isa::avx512_core_bf16); }
 
 const dnnl::engine& engine() {
   static const dnnl::engine instance = [] {

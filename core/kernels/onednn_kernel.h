@@ -17,6 +17,7 @@
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
 #include "core/team/team.h"
+#include "core/tensors/bfloat16.h"
 #include "core/text/error.h"
 
 namespace miniqat::onednn {
@@ -29,6 +30,15 @@ std::optional<dnnl::cpu_isa> cap_of(IsaLevel level, std::optional<IsaLevel> aske
 /// exact_byte() of x86-64 CPUs on which oneDNN uses these instructions. Each set's bits are among those of the sets
 /// that contain it.
 int exact_byte_of(dnnl::cpu_isa isa);
+
+/// Whether kernels for these instructions multiply bfloat16.
+bool has_bfloat16(dnnl::cpu_isa isa);
+
+/// The type of factors.
+template <class T>
+inline constexpr auto kTypeOf = dnnl::memory::data_type::f32;
+template <>
+inline constexpr auto kTypeOf<Bfloat16> = dnnl::memory::data_type::bf16;
 
 /// A tensor that a kernel reads or writes, in the layout in which the caller has it.
 struct Operand {

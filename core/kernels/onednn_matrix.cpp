@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "core/kernels/onednn.h"
@@ -19,28 +20,34 @@ constexpr std::int64_t kLargestShared = std::int64_t{1} << 30;
 /// Numbers of a factor or of the product: looking takes as much memory again.
 constexpr std::int64_t kLargestMatrix = std::int64_t{1} << 24;
 
-dnnl::memory::desc layout(const Matrix& m) {
-  return {{m.rows, m.columns}, dnnl::memory::data_type::f32, dnnl::memory::dims{m.row_stride, m.column_stride}};
+template <class T>
+dnnl::memory::desc layout(const MatrixOf<T>& m) {
+  return {{m.rows, m.columns}, kTypeOf<T>, dnnl::memory::dims{m.row_stride, m.column_stride}};
 }
 
 /// `stride`: between the rows of the product.
-Key key_of(const Matrix& a, const Matrix& b, std::int64_t stride) {
+template <class T>
+Key key_of(const MatrixOf<T>& a, const MatrixOf<T>& b, std::int64_t stride) {
   Key key(Operation::kMultiply);
-  for (const Matrix* m : {&a, &b}) key.append_all(std::array{m->rows, m->columns, m->row_stride, m->column_stride});
+  key.append(static_cast<std::int64_t>(kTypeOf<T>));
+  for (const MatrixOf<T>* m : {&a, &b})
+    key.append_all(std::array{m->rows, m->columns, m->row_stride, m->column_stride});
   key.append(stride);
   return key;
 }
 
 /// By oneDNN's own threads, or inside a part by this one.
-void multiply_whole(const Matrix& a, const Matrix& b, float* product, std::int64_t stride) {
-  const Matrix result{product, a.rows, b.columns, stride};
+template <class T>
+void multiply_whole(const MatrixOf<T>& a, const MatrixOf<T>& b, float* product, std::int64_t stride) {
+  const Matrix result{product, a.rows, b.columns, stride, 1};
   const auto compile = [&] {
     return Kernel(describe_primitive<dnnl::matmul>(layout(a), layout(b), layout(result)),
                   {{DNNL_ARG_SRC, layout(a)}, {DNNL_ARG_WEIGHTS, layout(b)}, {DNNL_ARG_DST, layout(result), true}});
   };
   const auto describe = [&] {
-    return concat("matrix product of [", a.rows, ",", a.columns, a.column_stride == 1 ? "" : "; transposed", "] and [",
-                  b.rows, ",", b.columns, b.column_stride == 1 ? "" : "; transposed", "]");
+    return concat("matrix product", std::is_same_v<T, float> ? "" : " in bfloat16", " of [", a.rows, ",", a.columns,
+                  a.column_stride == 1 ? "" : "; transposed", "] and [", b.rows, ",", b.columns,
+                  b.column_stride == 1 ? "" : "; transposed", "]");
   };
   run(key_of(a, b, stride), describe, compile, TeamParts::kMayWait, {a.data, b.data, product});
 }
@@ -52,10 +59,11 @@ struct Shares {
   int count = 0;
 };
 
-void multiply_in_shares(const Matrix& a, const Matrix& b, float* product, Shares shares, bool first_time) {
+template <class T>
+void multiply_in_shares(const MatrixOf<T>& a, const MatrixOf<T>& b, float* product, Shares shares, bool first_time) {
   const std::int64_t size = (shares.rows ? a.rows : b.columns) / shares.count;
   run_independent_parts(shares.count, first_time, [&](int part) {
-    Matrix left = a, right = b;
+    MatrixOf<T> left = a, right = b;
     const std::int64_t begin = part * size;
     if (shares.rows) {
       left.rows = size;
@@ -69,25 +77,34 @@ void multiply_in_shares(const Matrix& a, const Matrix& b, float* product, Shares
 }
 
 /// From the first number of a matrix to its last.
-std::int64_t extent(const Matrix& m) { return (m.rows - 1) * m.row_stride + (m.columns - 1) * m.column_stride + 1; }
+template <class T>
+std::int64_t extent(const MatrixOf<T>& m) {
+  return (m.rows - 1) * m.row_stride + (m.columns - 1) * m.column_stride + 1;
+}
 
 /// Numbers in [-0.5, 0.5) whose sums are rounded: fractions of multiples of the golden ratio.
-std::vector<float> uneven_numbers(const Matrix& m, double offset) {
-  std::vector<float> numbers(static_cast<std::size_t>(extent(m)));
+template <class T>
+std::vector<T> uneven_numbers(const MatrixOf<T>& m, double offset) {
+  std::vector<T> numbers(static_cast<std::size_t>(extent(m)));
   double fraction = offset;
-  for (float& number : numbers) {
+  for (T& number : numbers) {
     fraction += 0.6180339887498949;
     if (fraction >= 1) fraction -= 1;
-    number = static_cast<float>(fraction - 0.5);
+    const auto uneven = static_cast<float>(fraction - 0.5);
+    if constexpr (std::is_same_v<T, float>)
+      number = uneven;
+    else
+      number = T::rounded(uneven);
   }
   return numbers;
 }
 
 /// oneDNN's order of sums depends on its version, the instruction set and the shape, so ask it. (Not with the numbers
 /// at hand: zeros, or few bits, have the same sums in any order.)
-bool have_the_same_bits(const Matrix& a, const Matrix& b, Shares shares) {
-  const std::vector<float> left = uneven_numbers(a, 0.1), right = uneven_numbers(b, 0.7);
-  Matrix own_a = a, own_b = b;
+template <class T>
+bool have_the_same_bits(const MatrixOf<T>& a, const MatrixOf<T>& b, Shares shares) {
+  const std::vector<T> left = uneven_numbers(a, 0.1), right = uneven_numbers(b, 0.7);
+  MatrixOf<T> own_a = a, own_b = b;
   own_a.data = left.data();
   own_b.data = right.data();
   std::vector<float> whole(static_cast<std::size_t>(a.rows * b.columns)), shared(whole.size());
@@ -97,7 +114,8 @@ bool have_the_same_bits(const Matrix& a, const Matrix& b, Shares shares) {
 }
 
 /// The longer side is shared out: the shares read less twice.
-Shares planned_shares(const Matrix& a, const Matrix& b) {
+template <class T>
+Shares planned_shares(const MatrixOf<T>& a, const MatrixOf<T>& b) {
   const std::int64_t work = a.rows * a.columns * b.columns;
   if (work == 0 || work > kLargestShared) return {};
   if (std::max({extent(a), extent(b), a.rows * b.columns}) > kLargestMatrix) return {};
@@ -109,9 +127,8 @@ Shares planned_shares(const Matrix& a, const Matrix& b) {
   return side % shares.count == 0 && have_the_same_bits(a, b, shares) ? shares : Shares{};
 }
 
-}  // namespace
-
-void multiply(const Matrix& a, const Matrix& b, float* product) {
+template <class T>
+void multiply_numbers(const MatrixOf<T>& a, const MatrixOf<T>& b, float* product) {
   const ComputeScope computing;
   if (in_team() || thread_count() == 1) return multiply_whole(a, b, product, b.columns);
   thread_local Kept<Shares> kept;
@@ -119,8 +136,6 @@ void multiply(const Matrix& a, const Matrix& b, float* product) {
   if (shares.count == 0) return multiply_whole(a, b, product, b.columns);
   multiply_in_shares(a, b, product, shares, false);
 }
-
-namespace {
 
 void multiply_rows(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner,
                    std::int64_t columns, std::int32_t* product) {
@@ -143,6 +158,12 @@ void multiply_rows(const std::uint8_t* a, const std::int8_t* b, std::int64_t row
 }
 
 }  // namespace
+
+void multiply(const Matrix& a, const Matrix& b, float* product) { multiply_numbers(a, b, product); }
+
+void multiply(const MatrixOf<Bfloat16>& a, const MatrixOf<Bfloat16>& b, float* product) {
+  multiply_numbers(a, b, product);
+}
 
 void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner, std::int64_t columns,
               std::int32_t* product) {

@@ -14,6 +14,7 @@
 #include <random>
 
 #include "core/kernels/instruction_set.h"
+#include "core/kernels/onednn.h"
 #include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
@@ -165,6 +166,8 @@ std::vector<std::string> instruction_sets() {
   for (IsaLevel level = IsaLevel::kBaseline; level <= isa_level();
        level = static_cast<IsaLevel>(static_cast<int>(level) + 1))
     if (level_of_this_cpu(level) == level) sets.emplace_back(name_of(level));
+  // Which lies beyond all levels but the last.
+  if (onednn::has_bfloat16() && sets.back() != name_of(IsaLevel::kAmx)) sets.emplace_back(name_of(IsaLevel::kAmx));
   return sets;
 }
 
@@ -201,7 +204,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"ops", "convolutions", "graphs", "integers", "optimizers", "all"}))
       ->capture_default_str();
   program.add_option("--isa", arguments.isa)
-      ->check(CLI::IsMember({"baseline", "avx2", "avx512", "all"}))
+      ->check(CLI::IsMember({"baseline", "avx2", "avx512", "amx", "all"}))
       ->capture_default_str();
   program.add_option("--replay", arguments.replay, "judge a case that was written to a file: NAME.json, NAME.miniqat");
   program.add_option("--out", arguments.out, "where to write what fails")->capture_default_str();

@@ -11,6 +11,7 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/instruction_set.h"
+#include "core/kernels/onednn.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
@@ -93,7 +94,7 @@ bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 /// Runs the case once more, unobserved: the same bits must come out.
 std::optional<Finding> repeat(const GraphCase& test, Graph& graph, const std::vector<RunResult>& before) {
-  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic()});
+  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic(), .bfloat16 = test.bfloat16()});
   set_variables(test, session);
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
@@ -173,10 +174,15 @@ GraphCase GraphCase::clone() const {
           .fetches_all = fetches_all};
 }
 
+Bfloat16Products GraphCase::bfloat16() const {
+  if (!onednn::has_bfloat16() || seed % 4 < 2) return Bfloat16Products::kNone;
+  return seed % 8 < 4 ? Bfloat16Products::kGradients : Bfloat16Products::kAll;
+}
+
 std::string GraphCase::text() const {
   return concat(graph.size(), " nodes, ", name_of(isa_level()), ", ", threads, " threads, ",
                 training ? "training" : "evaluation", ", quantization step ", quantization_step, ", ", runs, " runs",
-                fetches_all ? ", everything fetched" : "");
+                fetches_all ? ", everything fetched" : "", bfloat16() == Bfloat16Products::kNone ? "" : ", in bfloat16");
 }
 
 Graph with_loss(const GraphCase& test) {
@@ -199,7 +205,7 @@ Feeds feeds_of_first_run(const GraphCase& test, const Graph& graph) { return fee
 std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
   set_thread_count(test.threads);
   Graph graph = with_loss(test);
-  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic()});
+  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic(), .bfloat16 = test.bfloat16()});
   set_variables(test, session);
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
@@ -248,7 +254,8 @@ std::string save(const GraphCase& test, const std::filesystem::path& directory, 
   write_graph(stem + ".json", graph);
   write_safetensors(stem + ".feeds.safetensors", feeds);
   write_safetensors(stem + ".variables.safetensors", variables);
-  return concat("MINIQAT_MAX_ISA=", name_of(isa_level()), " miniqat run --graph ", stem, ".json --feeds ", stem,
+  const IsaLevel level = test.bfloat16() == Bfloat16Products::kNone ? isa_level() : IsaLevel::kAmx;
+  return concat("MINIQAT_MAX_ISA=", name_of(level), " miniqat run --graph ", stem, ".json --feeds ", stem,
                 ".feeds.safetensors --checkpoint ", stem, ".variables.safetensors --seed ", test.seed,
                 test.training ? " --train" : "", counts_steps ? concat(" --step ", test.quantization_step) : "",
                 graph.find(kLoss) != nullptr ? " --gradients-of loss" : "", " --threads ", test.threads,

@@ -148,6 +148,23 @@ void expect_near(const Tensor& got, const Tensor& wanted, double tolerance, cons
     ASSERT_NEAR(got.data<float>()[i], wanted.data<float>()[i], tolerance * largest) << what << ", element " << i;
 }
 
+/// Gradients in bfloat16 read the bytes alone, and differ by the roundings of what arrives, which cancel less than it.
+void check_bfloat16_gradients(const LayerCase& c, LayerNet& net) {
+  constexpr std::int64_t kFewChannels = 8;
+  const bool is_rounded = c.matrix || std::min(c.filter[2], c.filter[3]) > kFewChannels;
+  if (!onednn::has_bfloat16() || !is_rounded) return;
+  Session session(net.graph, {.arithmetic = Arithmetic::kInteger, .bfloat16 = Bfloat16Products::kGradients}),
+      simulated(net.graph);
+  const Feeds feeds = {{net.images, images_of(c, 1)}};
+  for (const bool all : {false, true}) {
+    const RunResult got = session.run(net.step(all), feeds), wanted = simulated.run(net.step(all), feeds);
+    for (std::size_t k = 0; k < 2; ++k) {
+      expect_near(got.gradients[k], wanted.gradients[k], 0x1p-5, concat("gradient ", k, " in bfloat16"));
+      EXPECT_FALSE(std::ranges::equal(got.gradients[k].values<float>(), wanted.gradients[k].values<float>()));
+    }
+  }
+}
+
 void check_layer(const LayerCase& c, bool reads_packed) {
   SCOPED_TRACE(c.text());
   LayerNet net(c);
@@ -171,6 +188,7 @@ void check_layer(const LayerCase& c, bool reads_packed) {
     }
     expect_equal(own.fetched[0], got.fetched[0], "loss without the floats");
   }
+  if (reads_packed) check_bfloat16_gradients(c, net);
 }
 
 FakeQuantAttributes quantizer(std::int64_t bits, bool symmetric, bool narrow, RangeKind range) {

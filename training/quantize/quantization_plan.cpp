@@ -94,6 +94,7 @@ TrainSettings quantization_defaults(const FloatRun& run) {
   settings.float_only = false;
   settings.rewrite = usual.rewrite;
   settings.arithmetic = usual.arithmetic;
+  settings.gradients = usual.gradients;
   settings.epochs = usual.epochs;
   settings.steps = 0;
   settings.learning_rate.reset();

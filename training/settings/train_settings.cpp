@@ -1,10 +1,12 @@
 #include "training/settings/train_settings.h"
 
+#include <array>
 #include <bit>
 #include <charconv>
 #include <filesystem>
 #include <utility>
 
+#include "core/kernels/onednn.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
@@ -207,6 +209,11 @@ bool has_class_weights_file(const TrainSettings& settings) {
   return !settings.class_weights.empty() && settings.class_weights != "balanced";
 }
 
+std::span<const std::string_view> names_of(FactorType) {
+  static constexpr std::array<std::string_view, 2> kNames = {"float32", "bfloat16"};
+  return kNames;
+}
+
 TrainSettings recorded_settings(const Json& config, const std::string& source) {
   TrainSettings settings;
   settings.reestimate = 0;
@@ -265,6 +272,17 @@ void check_schedule(const TrainSettings& settings) {
           concat("--schedule-factor must be in (0, 1], is ", exact(settings.schedule_factor)));
 }
 
+void check_products(const TrainSettings& settings) {
+  const char* flag = settings.compute == FactorType::kBfloat16     ? "--compute bfloat16"
+                     : settings.gradients == FactorType::kBfloat16 ? "--gradients bfloat16"
+                                                                   : nullptr;
+  if (flag == nullptr) return;
+  require(settings.float_only || settings.arithmetic == Arithmetic::kInteger,
+          concat(flag, " goes with --arithmetic integer: simulated numbers on grids would be rounded"));
+  require(onednn::has_bfloat16(),
+          concat(flag, " needs a processor with AVX-512 BF16 or AMX, and MINIQAT_MAX_ISA must not leave them out"));
+}
+
 void check_shards(const TrainSettings& settings) {
   require(settings.shards >= 1 && std::has_single_bit(static_cast<std::uint64_t>(settings.shards)),
           concat("--shards must be a power of two, got ", settings.shards));
@@ -293,6 +311,7 @@ void check(const TrainSettings& settings) {
   require((settings.epochs >= 1 || settings.steps > 0) && settings.epochs <= 1'000'000,
           concat("--epochs must be in 1..1000000, got ", settings.epochs));
   check_shards(settings);
+  check_products(settings);
   SaveInterval{settings.save_every};
   check_schedule(settings);
   check_scaled_rate(settings);

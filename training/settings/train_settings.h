@@ -8,7 +8,9 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "core/graph/op_queries.h"
@@ -50,6 +52,11 @@ class SaveInterval {
   std::int64_t steps_ = 0;
   std::chrono::duration<double> seconds_{0};
 };
+
+/// What the factors of a product are rounded to.
+enum class FactorType { kFloat32, kBfloat16 };
+/// "float32" and "bfloat16".
+std::span<const std::string_view> names_of(FactorType);
 
 /// The rewrite settings of `train` without flags: the rewrite's own, but ranges are learned at 4 bits and fewer.
 inline RewriteSettings rewrite_of_trainings() {
@@ -100,6 +107,8 @@ struct TrainSettings {
   std::int64_t shards = 1;
   std::int64_t threads_per_shard = 1;
   Arithmetic arithmetic = Arithmetic::kInteger;
+  FactorType gradients = FactorType::kFloat32;
+  FactorType compute = FactorType::kFloat32;
   bool no_shuffle = false;
   std::string optimizer = "sgd";
   /// None: the optimizer's default_learning_rate.
@@ -245,6 +254,12 @@ inline const auto& settings_of_steps() {
           "arithmetic", &S::arithmetic,
           "integer: layers between quantizers of few bits multiply their integers, whose sums are exact, where that is faster on this machine; "
           "simulated: float32 numbers on the same grids, as runs of versions without this flag have it"),
+      Setting(
+          "gradients", &S::gradients,
+          "bfloat16: layers that multiply integers round their output's gradient to bfloat16 before it is multiplied by integers; faster, on processors with AVX-512 BF16 or AMX"),
+      Setting(
+          "compute", &S::compute,
+          "bfloat16: training steps round the factors of large products to bfloat16, of float networks, too; sums, weights, statistics and updates stay float32, and so does evaluation. On the same processors"),
       Setting("no_shuffle", &S::no_shuffle, "take the training set in its own order")};
   return kTable;
 }

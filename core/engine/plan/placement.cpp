@@ -34,6 +34,10 @@ TensorLives reads_of_tensors(const SelectedNodes& nodes, const GradientFlow& flo
     return life;
   };
   const auto read = [&](const Output& output, int step) { keep_until(output, step).is_read = true; };
+  const auto read_packed = [&](const Output& output, int step) {
+    int& last = lives[packing.root_of(output)].last_packed_read;
+    last = std::max(last, step);
+  };
   for (int i = 0; i < count; ++i) {
     const SelectedNode& selected = nodes[i];
     for (const Output& output : selected.outputs)
@@ -41,12 +45,16 @@ TensorLives reads_of_tensors(const SelectedNodes& nodes, const GradientFlow& flo
     const bool reads_packed = packing.readers.contains(i);
     for (const Output& input : selected.inputs) {
       if (reads_packed)
-        lives[packing.root_of(input)].last_packed_read = i, lives[key_of(input)].is_read = true;
+        read_packed(input, i), lives[key_of(input)].is_read = true;
       else
         read(input, i);
     }
     if (!flow.runs_backward[i]) continue;
-    for (const int k : selected.traits.backward_inputs) read(selected.inputs[k], backward_step(nodes, i));
+    for (const int k : selected.traits.backward_inputs)
+      if (packing.backward_readers.contains(i))
+        read_packed(selected.inputs[k], backward_step(nodes, i));
+      else
+        read(selected.inputs[k], backward_step(nodes, i));
     for (const int k : selected.traits.backward_outputs) read(selected.outputs[k], backward_step(nodes, i));
   }
   for (const Output& fetch : request.fetches) read(fetch, end_step(nodes));
@@ -161,8 +169,10 @@ Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
       if (const auto found = packing.forms.find(packing.root_of(input));
           found != packing.forms.end() && !found->first.first->inputs().empty())
         forms.push_back(found->second);
-    if (forms.size() == selected.inputs.size() && reads->reads_packed(selected.input_specs(), forms))
-      packing.readers.insert(static_cast<int>(i));
+    if (forms.size() != selected.inputs.size() || !reads->reads_packed(selected.input_specs(), forms)) continue;
+    packing.readers.insert(static_cast<int>(i));
+    if (request.bfloat16 != Bfloat16Products::kNone && reads->has_bfloat16_gradients(selected.input_specs()))
+      packing.backward_readers.insert(static_cast<int>(i));
   }
   return packing;
 }

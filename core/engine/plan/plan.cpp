@@ -138,7 +138,10 @@ class PlanWriter {
     }
     if (const auto packed = placed_.packed.find(i); packed != placed_.packed.end())
       packed_[key_of(first)] = context.packed = new_tensor(packed->second, packing_.forms.at(key_of(first)).spec());
-    if (packing_.readers.contains(i))
+    const bool is_reader = packing_.readers.contains(i);
+    if (is_reader ? packing_.backward_readers.contains(i) : request_.bfloat16 == Bfloat16Products::kAll)
+      context.bfloat16 = request_.bfloat16;
+    if (is_reader)
       for (const Output& input : selected.inputs) {
         context.packed_inputs.push_back(packed_.at(packing_.root_of(input)));
         context.packed_forms.push_back(packing_.forms.at(packing_.root_of(input)));

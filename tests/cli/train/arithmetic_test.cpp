@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/kernels/onednn.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 
@@ -16,17 +17,18 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// tiny_classifier() with twice the channels and a second convolution, of 8 channels: enough for integers.
+/// tiny_classifier() with thrice the channels and a second convolution, of 12 channels: enough for integers and
+/// bfloat16.
 std::string wide_classifier() {
-  std::string text = replaced(replaced(tiny_classifier(), "[3, 3, 1, 4]", "[3, 3, 1, 8]"), "[4],", "[8],");
-  text = replaced(replaced(text, "[64, 10]", "[128, 10]"), "[-1, 64]", "[-1, 128]");
+  std::string text = replaced(replaced(tiny_classifier(), "[3, 3, 1, 4]", "[3, 3, 1, 12]"), "[4],", "[12],");
+  text = replaced(replaced(text, "[64, 10]", "[192, 10]"), "[-1, 64]", "[-1, 192]");
   text = replaced(text, R"("op": "Reshape", "inputs": ["pool1"])", R"("op": "Reshape", "inputs": ["conv2/Relu"])");
   const std::string flatten = R"(    {"name": "flatten")";
   return replaced(
       text, flatten,
-      R"(    {"name": "conv2/weights", "op": "Variable", "attrs": {"shape": [3, 3, 8, 8], "initializer": {"type": "he_normal"}}},
+      R"(    {"name": "conv2/weights", "op": "Variable", "attrs": {"shape": [3, 3, 12, 12], "initializer": {"type": "he_normal"}}},
     {"name": "conv2/Conv2D", "op": "Conv2D", "inputs": ["pool1", "conv2/weights"]},
-    {"name": "conv2/biases", "op": "Variable", "attrs": {"shape": [8], "initializer": {"type": "constant", "value": 0}}},
+    {"name": "conv2/biases", "op": "Variable", "attrs": {"shape": [12], "initializer": {"type": "constant", "value": 0}}},
     {"name": "conv2/BiasAdd", "op": "BiasAdd", "inputs": ["conv2/Conv2D", "conv2/biases"]},
     {"name": "conv2/Relu", "op": "Relu", "inputs": ["conv2/BiasAdd"]},
 )" + flatten);
@@ -106,6 +108,50 @@ TEST_F(ArithmeticTest, SlicesHaveTheSameBitsOnAnyNumberOfThreads) {
   expect_success(train_wide("one", "--shards 2"));
   expect_success(train_wide("two", "--shards 2 --threads 2"));
   EXPECT_EQ(checkpoint_bytes("one"), checkpoint_bytes("two"));
+}
+
+/// Of layers that multiply integers, and of all large products.
+TEST_F(ArithmeticTest, ProductsInBfloat16) {
+  if (!onednn::has_bfloat16()) GTEST_SKIP() << "this processor has no products of bfloat16";
+  expect_success(train_wide("plain"));
+  expect_success(train_wide("whole", "--gradients bfloat16"));
+  EXPECT_TRUE(checkpoint_bytes("whole") != checkpoint_bytes("plain"));
+  EXPECT_EQ(json_of(path("whole/config.json"))["gradients"], "bfloat16");
+  expect_success(train_wide("run", "--gradients bfloat16 --stop-at 5"));
+  expect_success(resume("run"));
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
+  expect_success(train_wide("one", "--gradients bfloat16 --shards 2"));
+  expect_success(train_wide("two", "--gradients bfloat16 --shards 2 --threads 2"));
+  EXPECT_EQ(checkpoint_bytes("one"), checkpoint_bytes("two"));
+  const Arguments in_float = "train --model wide.json --dataset mnist --data-dir digits --float --steps 3 --threads 1";
+  expect_success(program(in_float + "--out float"));
+  expect_success(program(in_float + "--out rounded --compute bfloat16"));
+  EXPECT_TRUE(checkpoint_bytes("rounded") != checkpoint_bytes("float"));
+  // Evaluation is in float32, so that any machine measures the same.
+  EXPECT_EQ(json_of(path("rounded/summary.json"))["test_loss"],
+            Json::parse(expect_success(program("eval --run rounded --json --threads 1")).out)["loss"]);
+}
+
+TEST_F(ArithmeticTest, Bfloat16IsRefusedWhereItWouldRoundOtherThings) {
+  expect_error(train_wide("no", "--gradients bfloat16 --arithmetic simulated"), 2,
+               {"--gradients bfloat16", "--arithmetic integer"});
+  expect_error(program("train --model wide.json --dataset mnist --data-dir digits --float --gradients bfloat16"), 2,
+               {"--gradients", "--float"});
+  const EnvironmentVariable cap("MINIQAT_MAX_ISA", "avx2");
+  expect_error(started(wide_command("no", "--gradients bfloat16"), place_.path()), 2,
+               {"--gradients bfloat16", "AVX-512 BF16"});
+}
+
+/// Whose kernels once waited for threads that did not exist, as in any program that links the library.
+TEST_F(ArithmeticTest, ThreadsOfOpenMpComputeTheSameBits) {
+  for (const std::string more : {"--float", "--weight-bits 4 --activation-bits 4"}) {
+    const Arguments lenet =
+        Arguments("train --model lenet5 --dataset synthetic --steps 2 --threads 2 --overwrite") + more;
+    expect_success(started(lenet + "--out own", place_.path()));
+    const EnvironmentVariable team("MINIQAT_TEAM", "openmp");
+    expect_success(started(lenet + "--out openmp", place_.path()));
+    EXPECT_EQ(checkpoint_bytes("openmp"), checkpoint_bytes("own"));
+  }
 }
 
 TEST_F(ArithmeticTest, AFloatRunHasNone) {

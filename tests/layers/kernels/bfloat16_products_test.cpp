@@ -1,0 +1,205 @@
+// Products of bfloat16 beside the reference loops: of small integers, whose sums are exact in any order.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/kernels/onednn.h"
+#include "core/kernels/scratch.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
+#include "layers/kernels/bfloat16_factors.h"
+#include "layers/reference/conv2d.h"
+#include "tests/fewer_cases.h"
+#include "tests/layers/convolution_case.h"
+
+namespace miniqat::layers::bfloat16_products_test {
+namespace {
+
+using testing::ConvolutionCase;
+using testing::OneIn;
+
+/// The same integers in bfloat16 and in double.
+struct Integers {
+  explicit Integers(std::int64_t n, std::uint64_t key) : doubles(static_cast<std::size_t>(n)) {
+    Random random(key);
+    for (double& number : doubles) {
+      number = std::round(random.uniform(-9, 9));
+      rounded.push_back(Bfloat16::rounded(static_cast<float>(number)));
+    }
+  }
+  std::vector<double> doubles;
+  std::vector<Bfloat16> rounded;
+};
+
+void expect_equal(const std::vector<float>& got, const std::vector<double>& wanted, const std::string& what) {
+  for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(got[i], wanted[i]) << what << ", element " << i;
+}
+
+void check_convolution(const ConvolutionCase& of, std::int64_t in, std::int64_t out) {
+  const Shape x_shape = of.x(in), filter_shape = of.filter(in, out);
+  const Window2d window = window_of(x_shape, filter_shape, of.attributes);
+  const reference::Convolution reference = {window, x_shape, filter_shape};
+  const Shape y_shape = {x_shape[0], window.rows.output, window.columns.output, out};
+  const onednn::Convolution convolution = {.input = x_shape,
+                                           .filter = filter_shape,
+                                           .output = y_shape,
+                                           .strides = of.attributes.strides,
+                                           .dilations = of.attributes.dilations,
+                                           .pad_before = {window.rows.pad_before, window.columns.pad_before},
+                                           .pad_after = {window.rows.pad_after, window.columns.pad_after}};
+  const Integers x(x_shape.elements(), 1), filter(filter_shape.elements(), 2), d_y(y_shape.elements(), 3);
+  const auto compare = [&](const std::string& what, const Shape& shape, const auto& fast, const auto& slow) {
+    std::vector<float> got(static_cast<std::size_t>(shape.elements()), NAN);
+    std::vector<double> wanted(got.size());
+    slow(std::span<double>(wanted));
+    // A second time with kernels that are there already.
+    for (int turn = 0; turn < 2; ++turn) {
+      fast(got.data());
+      expect_equal(got, wanted, miniqat::concat(what, " of ", of.text(in, out)));
+    }
+  };
+  compare(
+      "forward", y_shape, [&](float* y) { onednn::convolve(convolution, x.rounded.data(), filter.rounded.data(), y); },
+      [&](auto y) { reference::conv2d(reference, x.doubles.data(), filter.doubles.data(), y); });
+  compare(
+      "input gradient", x_shape,
+      [&](float* d_x) { onednn::convolve_backward_input(convolution, d_y.rounded.data(), filter.rounded.data(), d_x); },
+      [&](auto d_x) { reference::conv2d_backward_input(reference, d_y.doubles.data(), filter.doubles.data(), d_x); });
+  compare(
+      "filter gradient", filter_shape,
+      [&](float* d_filter) {
+        onednn::convolve_backward_filter(convolution, x.rounded.data(), d_y.rounded.data(), d_filter);
+      },
+      [&](auto d_filter) {
+        reference::conv2d_backward_filter(reference, x.doubles.data(), d_y.doubles.data(), d_filter);
+      });
+}
+
+class Bfloat16Products : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!onednn::has_bfloat16()) GTEST_SKIP() << "this processor has no products of bfloat16";
+  }
+  void TearDown() override { set_thread_count(threads_); }
+
+ private:
+  const int threads_ = thread_count();
+};
+
+TEST_F(Bfloat16Products, ConvolutionsAreExact) {
+  const Conv2dAttributes strided = {.strides = {2, 2}}, valid = {.padding = Padding::kValid};
+  const std::vector<ConvolutionCase> cases = {
+      {{2, 7, 9}, {3, 3}, {}},
+      {{5, 14, 14}, {5, 5}, valid},
+      {{3, 11, 6}, {5, 3}, {.strides = {2, 1}}},
+      {{2, 12, 12}, {3, 3}, {.dilations = {2, 3}}},
+      {{2, 7, 7}, {2, 4}, {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
+      {{3, 5, 4}, {1, 1}, {}},
+      {{5, 6, 7}, {1, 1}, strided},
+      {{1, 33, 1}, {3, 1}, strided},
+      {{7, 1, 1}, {1, 1}, {}},
+      {{4, 16, 16}, {3, 3}, {}},
+  };
+  OneIn chosen(2);
+  for (const ConvolutionCase& of : cases)
+    for (const auto& [in, out] : {std::pair{1, 1}, {3, 16}, {6, 16}, {16, 16}, {17, 33}, {32, 64}, {40, 9}, {64, 48}})
+      for (const int threads : {1, 2, 3}) {
+        if (!chosen()) continue;
+        set_thread_count(threads);
+        check_convolution(of, in, out);
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST_F(Bfloat16Products, ProductsOfMatricesAreExact) {
+  const std::int64_t sizes[][3] = {{1, 1, 1},      {3, 17, 5},     {128, 400, 120},
+                                   {33, 1024, 40}, {17, 784, 300}, {1, 65, 257}};
+  for (const auto& [rows, inner, columns] : sizes)
+    for (const int threads : {1, 2, 3})
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true}) {
+          set_thread_count(threads);
+          const Integers a(rows * inner, 1), b(inner * columns, 2);
+          const auto view = [](const auto* data, std::int64_t height, std::int64_t width, bool transposed) {
+            using T = std::remove_cvref_t<decltype(*data)>;
+            return transposed ? onednn::MatrixOf<T>::row_major(data, width, height).transposed()
+                              : onednn::MatrixOf<T>::row_major(data, height, width);
+          };
+          std::vector<float> got(static_cast<std::size_t>(rows * columns), NAN);
+          onednn::multiply(view(a.rounded.data(), rows, inner, transpose_a),
+                           view(b.rounded.data(), inner, columns, transpose_b), got.data());
+          const auto left = view(a.doubles.data(), rows, inner, transpose_a);
+          const auto right = view(b.doubles.data(), inner, columns, transpose_b);
+          std::vector<double> wanted(got.size());
+          for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t c = 0; c < columns; ++c)
+              for (std::int64_t i = 0; i < inner; ++i)
+                wanted[r * columns + c] += left.data[r * left.row_stride + i * left.column_stride] *
+                                           right.data[i * right.row_stride + c * right.column_stride];
+          expect_equal(got, wanted, miniqat::concat(rows, " x ", inner, " x ", columns, ", ", threads, " threads"));
+          if (HasFatalFailure()) return;
+        }
+}
+
+TEST(Bfloat16Factors, AreRoundedToEven) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<std::pair<float, float>> cases = {{0, 0},
+                                                      {1, 1},
+                                                      {-255, -255},
+                                                      {1 + 0x1p-8f, 1},
+                                                      {1 + 0x1.8p-8f, 1 + 0x1p-7f},
+                                                      {1 + 0x1.8p-7f, 1 + 0x1p-6f},
+                                                      {0x1.ffp+127f, kInfinity},
+                                                      {-kInfinity, -kInfinity},
+                                                      {0x1p-140f, 0}};
+  std::vector<float> numbers;
+  for (int turn = 0; turn < 10; ++turn)
+    for (const auto& [number, nearest] : cases) numbers.push_back(number);
+  numbers.push_back(std::bit_cast<float>(0x7f800001u));
+  ScratchScope scope;
+  const Bfloat16* rounded = rounded_to_bfloat16(numbers.data(), std::ssize(numbers), scope);
+  for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
+    const float got = rounded[i].number(), wanted = cases[i % cases.size()].second;
+    // Of denormal numbers the sign and the size are enough.
+    EXPECT_TRUE(got == wanted || std::abs(got - wanted) < 0x1p-130f) << numbers[i] << " is " << got;
+    EXPECT_EQ(rounded[i].bits, Bfloat16::rounded(numbers[i]).bits);
+  }
+  EXPECT_TRUE(std::isnan(rounded[numbers.size() - 1].number()));
+}
+
+/// d_y by the channel's scale, codes less their zero points, and the way back.
+TEST(Bfloat16Factors, OfIntegersAreExact) {
+  const std::int64_t columns = 3, rows = 150, pixels = 301;
+  const auto packed = [](const PackedForm& form, std::span<const CodeGrid> grids) {
+    Tensor bytes(form.spec());
+    for (std::int64_t i = 0; i < form.elements; ++i)
+      bytes.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * 37 % 256);
+    std::ranges::copy(grids, packed_grids(form, bytes).begin());
+    return bytes;
+  };
+  const std::vector<CodeGrid> x_grid = {{0.25f, 13}}, w_grids = {{0.1f, 128}, {0.003f, 0}, {7.0f, 255}};
+  const PackedForm x_form = {.elements = pixels}, w_form = {.elements = rows * columns, .grids = columns};
+  const Tensor x_bytes = packed(x_form, x_grid), w_bytes = packed(w_form, w_grids);
+  std::vector<float> d_y(static_cast<std::size_t>(columns * 100));
+  Random random(1);
+  for (float& number : d_y) number = random.normal();
+  ScratchScope scope;
+  const PackedGradientFactors factors({x_form, x_bytes}, {w_form, w_bytes}, d_y.data(), std::ssize(d_y), columns,
+                                      scope);
+  for (std::size_t i = 0; i < d_y.size(); ++i)
+    ASSERT_EQ(factors.d_output()[i].bits, Bfloat16::rounded(d_y[i] * w_grids[i % 3].scale).bits) << i;
+  const Bfloat16 *x = factors.x(), *filter = factors.filter();
+  for (std::int64_t i = 0; i < pixels; ++i) ASSERT_EQ(x[i].number(), x_bytes.data<std::uint8_t>()[i] - 13) << i;
+  for (std::int64_t i = 0; i < w_form.elements; ++i)
+    ASSERT_EQ(filter[i].number(), w_bytes.data<std::uint8_t>()[i] - w_grids[i % 3].zero_point) << i;
+  std::vector<float> sums(static_cast<std::size_t>(w_form.elements), 2.0f);
+  factors.scale(sums.data());
+  for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(sums[i], 2.0f * (0.25f / w_grids[i % 3].scale)) << i;
+}
+
+}  // namespace
+}  // namespace miniqat::layers::bfloat16_products_test
