@@ -98,12 +98,29 @@ class Scaled(nn.Module):
         return self.classes(x.clamp(max=0.4).mean((2, 3))) * 3 + 1
 
 
+class Sequences(nn.Module):
+    """One dimension: plain, depthwise, grouped and dilated convolutions, pools, a skip, rows of a flattened sequence."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv1d(3, 12, 5, 2, 2), nn.BatchNorm1d(12), nn.ReLU(), nn.MaxPool1d(3, 2, 1))
+        self.deep = nn.Sequential(nn.Conv1d(12, 12, 3, padding=2, dilation=2, groups=12, bias=False), nn.Conv1d(12, 12, 1, groups=2),
+                                  nn.BatchNorm1d(12), nn.ReLU())
+        self.pool = nn.AvgPool1d(2, ceil_mode=True)
+        self.dense, self.classes = nn.Linear(12 * 8, 16), nn.Linear(28, 10)
+
+    def forward(self, x):
+        x = self.first(x)
+        x = self.pool(x + self.deep(x))
+        return self.classes(torch.cat([x.mean(2), F.relu(self.dense(x.flatten(1)))], 1))
+
+
 def head(channels):
     return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
 
 
 def small_networks():
-    """name -> (network, [channels, height, width])"""
+    """name -> (network, [channels, height, width] or [channels, steps])"""
     lenet = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.Sigmoid(),
                           nn.AvgPool2d(2))
     resnet = nn.Sequential(conv_norm(3, 8, 7, 2), nn.MaxPool2d(3, 2, 1), Residual(8, 8, 1), Residual(8, 16, 2), Residual(16, 16, 1), head(16))
@@ -123,7 +140,7 @@ def small_networks():
     return {"lenet": (Viewed(lenet, nn.Linear(16 * 5 * 6, 10)), [1, 28, 32]), "resnet": (resnet, [3, 34, 40]),
             "mobilenet_v2": (mobile, [3, 24, 30]), "mobilenet_v3": (mobile3, [3, 24, 30]), "vgg": (vgg, [3, 21, 18]),
             "densenet": (dense, [3, 20, 26]), "bordered": (bordered, [3, 21, 18]),
-            "grouped": (grouped, [3, 25, 22]), "scaled": (Scaled(8), [3, 14, 17])}
+            "grouped": (grouped, [3, 25, 22]), "scaled": (Scaled(8), [3, 14, 17]), "sequences": (Sequences(), [3, 61])}
 
 
 class LeNet(nn.Module):

@@ -42,7 +42,7 @@ NamedNetwork read_named_network(const std::filesystem::path& path, std::int64_t 
                                 const std::optional<Shape>& pictures) {
   if (is_onnx_file(path.string())) {
     importers::ImportOptions options{.batch_size = batch_size};
-    if (pictures) options = {batch_size, (*pictures)[0], (*pictures)[1], true};
+    if (pictures && pictures->rank() > 1) options = {batch_size, (*pictures)[0], (*pictures)[1], true};
     importers::ImportedModel model = importers::import_onnx(path, options);
     return {.graph = std::move(model.graph), .outputs = std::move(model.output_names)};
   }

@@ -40,8 +40,8 @@ bool is_onnx_file(const std::string& model);
 void check_model_name(const std::string& model);
 
 /// A graph JSON file with any of miniqat's ops, or an ONNX model (docs/import.md). `batch_size` is for the latter: 0 is
-/// the file's, or 128 where the file leaves it open. `pictures`, [h, w, c], have the height and width of a model that
-/// leaves them open. Throws what read_graph() and import_onnx() throw.
+/// the file's, or 128 where the file leaves it open. `pictures`, [h, w, c] or [steps, c], have the height and width, or
+/// the steps, of a model that leaves them open. Throws what read_graph() and import_onnx() throw.
 Graph read_network(const std::filesystem::path& path, std::int64_t batch_size = 0,
                    const std::optional<Shape>& pictures = {});
 

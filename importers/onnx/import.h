@@ -36,14 +36,16 @@ struct ImportReport {
 struct ImportOptions {
   /// The batch of the graph's inputs. 0: as in the file; 128, where the file leaves it open.
   std::int64_t batch_size = 0;
-  /// Height and width of images, where the file leaves them open. 0: such files are refused.
+  /// Height and width of images, and as height the steps of sequences, where the file leaves them open. 0: such files
+  /// are refused.
   std::int64_t height = 0;
   std::int64_t width = 0;
   /// Whether a file that has another height or width keeps it; else it is refused.
   bool keeps_size = false;
 };
 
-/// A float network: images are [n, h, w, c] here, and [n, c, h, w] in the file. Both compute the same up to rounding.
+/// A float network: images are [n, h, w, c] here and [n, c, h, w] in the file, sequences [n, steps, c] and [n, c,
+/// steps]. Both compute the same up to rounding.
 struct ImportedModel {
   Graph graph;
   /// The value of every variable of the graph, by name.

@@ -56,7 +56,7 @@ std::vector<std::int64_t> OnnxNode::integers(const std::string& name, std::size_
                                              std::vector<std::int64_t> otherwise) const {
   std::vector<std::int64_t> list = integers(name, std::move(otherwise));
   if (list.size() != count)
-    refuse("has ", counted(list.size(), "number"), " as ", name, ", needs ", count, " for images");
+    refuse("has ", counted(list.size(), "number"), " as ", name, ", needs ", count, " for its input");
   return list;
 }
 

@@ -115,6 +115,17 @@ bool is_depthwise(const OnnxNode& node, const Filter& filter, std::int64_t chann
   return inputs == 1;
 }
 
+/// [out, in, k] as [out, in, k, 1].
+Literal filter_of_images(const OnnxNode& node, Literal filter) {
+  const std::size_t rank = filter.extents.size();
+  if (!filter.is_real() || rank < 3 || rank > 4)
+    node.refuse("has a filter ", extents_text(filter.extents),
+                "; miniqat convolves images [n, c, h, w] and sequences [n, c, steps]");
+  if (filter.elements() == 0) node.refuse("has an empty filter");
+  filter.extents.resize(4, 1);
+  return filter;
+}
+
 /// Convolves one group: its `filter` [out, in, h, w] becomes [h, w, in, out]; a depthwise one, [in * multiplier, 1, h,
 /// w], becomes [h, w, in, multiplier].
 Output convolve(Translation& t, const OnnxNode& node, const std::string& group, const Literal& filter, bool depthwise,
@@ -158,13 +169,12 @@ Activation convolve_groups(Translation& t, const OnnxNode& node, std::int64_t gr
 }  // namespace
 
 void import_conv(Translation& t, const OnnxNode& node) {
-  const Literal& filter = t.literal(node, 1);
-  if (!filter.is_real() || filter.extents.size() != 4)
-    node.refuse("has a filter ", extents_text(filter.extents), "; miniqat convolves images [n, c, h, w]");
-  if (filter.elements() == 0) node.refuse("has an empty filter");
-  Activation x = t.bordered(node, 0);
-  t.require_images(node, x);
-  const std::vector<std::int64_t> kernel = {filter.extents[2], filter.extents[3]};
+  const std::vector<std::int64_t>& given = t.literal(node, 1).extents;
+  const Literal filter = filter_of_images(node, t.literal(node, 1));
+  Activation x = t.as_images(node, t.bordered(node, 0));
+  if (given.size() != x.extents.size())
+    node.refuse("has a filter ", extents_text(given), " for an input ", extents_text(x.extents));
+  const std::vector<std::int64_t> kernel(given.begin() + 2, given.end());
   OnnxWindow window = read_window(node, x, kernel);
   if (!window.take_border(x.border)) {
     x = t.images(node, 0);
@@ -212,7 +222,7 @@ void import_batch_normalization(Translation& t, const OnnxNode& node) {
   if (node.integer("training_mode", 0) != 0 || (used > 1 && !node.output(1).empty()))
     node.refuse("is in training mode; export the network for evaluation (model.eval())");
   if (node.integer("spatial", 1) != 1) node.refuse("normalises every pixel by itself, which miniqat does not");
-  if (x.extents.size() != 2) t.require_images(node, x);
+  if (x.extents.size() != 2) x = t.as_images(node, std::move(x));
   const layers::BatchNormAttributes attributes = {.epsilon = node.number("epsilon", 1e-5),
                                                   .decay = node.number("momentum", 0.9)};
   const std::string scope = t.scope_of(node, 1);

@@ -154,7 +154,9 @@ Literal aligned(const OnnxNode& node, Literal literal, const Activation& x) {
     ordered.values = std::move(numbers);
     return ordered;
   }
-  std::vector<std::int64_t> axes(rank);
+  // Behind them the width of sequences, if they have one here.
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(x.output.shape().rank()), static_cast<std::int64_t>(rank));
+  literal.extents.resize(axes.size(), 1);
   for (std::size_t axis = 0; axis < rank; ++axis)
     axes[static_cast<std::size_t>(x.order[axis])] = static_cast<std::int64_t>(axis);
   return transposed(literal, axes);
@@ -274,6 +276,11 @@ void import_dropout(Translation& t, const OnnxNode& node) {
     if (!ratio.is_real() || ratio.elements() != 1) node.refuse("has a ratio that is not one float");
     rate = ratio.reals()[0];
   }
+  if (node.opset() >= 12 && t.has(node, 2)) {
+    const Literal& training = t.literal(node, 2);
+    if (training.is_real() || training.elements() != 1 || training.integers()[0] != 0)
+      node.refuse("is in training mode; export the network for evaluation (model.eval())");
+  }
   Activation x = t.activation(node, 0);
   if (rate != 0) x.output = layers::dropout(t.graph(), t.name(t.scope_of(node), "Dropout"), x.output, {.rate = rate});
   t.define(node, std::move(x));
@@ -352,7 +359,7 @@ void import_softmax(Translation& t, const OnnxNode& node) {
       std::accumulate(x.extents.begin() + axis + 1, x.extents.end(), std::int64_t{1}, std::multiplies<>());
   if (node.opset() < 13 && behind != 1)
     node.refuse("is over several axes of ", extents_text(x.extents), " at once, as it means before opset 13");
-  if (x.order[static_cast<std::size_t>(axis)] != rank - 1)
+  if (x.order[static_cast<std::size_t>(axis)] != x.output.shape().rank() - 1)
     node.refuse("is over axis ", axis, " of ", extents_text(x.extents), "; only over the channels is it imported");
   x.output = layers::softmax(t.graph(), t.name(t.scope_of(node), "Softmax"), x.output);
   t.define(node, std::move(x));

@@ -43,7 +43,8 @@ void reduce_space(Translation& t, const OnnxNode& node, Activation x, bool keeps
 /// Zeros that are no border of images, which a convolution could add: more channels, or rows of a matrix.
 void pad_axes(Translation& t, const OnnxNode& node, Activation x, const std::vector<std::int64_t>& pads) {
   const std::size_t rank = x.extents.size();
-  layers::PadAttributes attributes{.paddings = std::vector<std::array<std::int64_t, 2>>(rank)};
+  layers::PadAttributes attributes{
+      .paddings = std::vector<std::array<std::int64_t, 2>>(static_cast<std::size_t>(x.output.shape().rank()))};
   for (std::size_t axis = 0; axis < rank; ++axis) {
     attributes.paddings[static_cast<std::size_t>(x.order[axis])] = {pads[axis], pads[rank + axis]};
     if (axis > 0) x.extents[axis] += pads[axis] + pads[rank + axis];
@@ -88,11 +89,13 @@ void import_reduce(Translation& t, const OnnxNode& node) {
       node.opset() >= 18 && t.has(node, 1) ? t.integers(node, 1) : node.integers("axes");
   const bool empty_is_none = node.integer("noop_with_empty_axes", 0) != 0, keeps = node.integer("keepdims", 1) != 0;
   Activation x = t.activation(node, 0);
+  const auto rank = std::ssize(x.order);
   std::set<std::int64_t> ours;
   for (const std::int64_t axis : axes)
-    if (x.order.size() == 4 && axis >= -4 && axis < 4) ours.insert(x.order[static_cast<std::size_t>((axis + 4) % 4)]);
-  if (empty_is_none || axes.size() != 2 || ours != std::set<std::int64_t>{1, 2})
-    node.refuse("is not over the height and width of images; only that is imported");
+    if (axis >= -rank && axis < rank) ours.insert(x.order[static_cast<std::size_t>((axis + rank) % rank)]);
+  const std::set<std::int64_t> space = rank == 4 ? std::set<std::int64_t>{1, 2} : std::set<std::int64_t>{1};
+  if (empty_is_none || x.output.shape().rank() != 4 || axes.size() != space.size() || ours != space)
+    node.refuse("is not over the height and width of images or the steps of sequences; only that is imported");
   reduce_space(t, node, std::move(x), keeps, node.type() == "ReduceMean");
 }
 
@@ -115,10 +118,12 @@ void import_pad(Translation& t, const OnnxNode& node) {
   if (mode != "constant" || fill != 0 || std::ranges::any_of(pads, beyond) || pads[0] + pads[rank] != 0 ||
       !x.columns.empty())
     node.refuse("is not a border of zeros, the only one that is imported");
-  if (x.order != kImageOrder || pads[1] + pads[5] != 0) return pad_axes(t, node, std::move(x), pads);
-  x.border = {pads[2], pads[3], pads[6], pads[7]};
-  x.extents[2] += pads[2] + pads[6];
-  x.extents[3] += pads[3] + pads[7];
+  if (!is_spatial(x.order) || pads[1] + pads[rank + 1] != 0) return pad_axes(t, node, std::move(x), pads);
+  for (std::size_t axis = 2; axis < rank; ++axis) {
+    x.border[axis - 2] = pads[axis];
+    x.border[axis] = pads[rank + axis];
+    x.extents[axis] += pads[axis] + pads[rank + axis];
+  }
   t.becomes("the padding of what reads it, or a Pad before it");
   t.define(node, std::move(x));
 }

@@ -16,11 +16,14 @@ void require_few(const OnnxNode& node, std::int64_t columns) {
   if (columns > kMostColumns) node.refuse("flattens ", columns, " numbers, more than ", kMostColumns);
 }
 
-std::vector<std::int64_t> usual_order(std::size_t rank) {
-  if (rank == 4) return kImageOrder;
-  std::vector<std::int64_t> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  return order;
+/// The orders of axes that a tensor may have here, the likeliest first.
+std::vector<std::vector<std::int64_t>> orders_of(std::size_t rank) {
+  std::vector<std::vector<std::int64_t>> orders;
+  if (rank == 3) orders.push_back(kSequenceOrder);
+  if (rank == 4) orders.push_back(kImageOrder);
+  orders.emplace_back(rank);
+  std::iota(orders.back().begin(), orders.back().end(), 0);
+  return orders;
 }
 
 std::int64_t features(const std::vector<std::int64_t>& extents) {
@@ -135,11 +138,13 @@ Activation reshaped(Translation& t, const OnnxNode& node, const Activation& x,
     node.refuse("makes ", extents_text(extents), " of ", extents_text(x.extents),
                 ", which has other numbers of elements");
   const Columns from = x.extents.size() == 2 ? x.columns : Columns(places(node, x.extents, x.order));
-  Activation y{.output = x.output, .extents = extents, .order = usual_order(extents.size())};
-  if (extents.size() == 2)
-    y.columns = from;
-  else if (from.list() != places(node, extents, y.order))
-    fail(mixing_text(node, x.extents, extents));
+  const auto orders = orders_of(extents.size());
+  const auto order = std::ranges::find_if(orders, [&](const std::vector<std::int64_t>& wish) {
+    return extents.size() == 2 || from.list() == places(node, extents, wish);
+  });
+  if (order == orders.end()) fail(mixing_text(node, x.extents, extents));
+  Activation y{.output = x.output, .extents = extents, .order = *order};
+  if (extents.size() == 2) y.columns = from;
   y.output = layers::reshape(t.graph(), t.name(t.scope_of(node), "Reshape"), x.output,
                              {.shape = t.shape_of(y.extents, y.order).to_vector()});
   return y;

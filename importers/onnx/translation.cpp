@@ -8,6 +8,7 @@
 #include "core/text/suggest.h"
 #include "importers/onnx/ops.h"
 #include "layers/parts.h"
+#include "layers/reshape.h"
 
 namespace miniqat::importers {
 namespace {
@@ -30,15 +31,30 @@ std::string plain(std::string_view text) {
   return name;
 }
 
-bool is_transposed_to_channels_first(const pb::Node& node) {
+/// Of a tensor of that rank, with the channels last before.
+bool is_transposed_to_channels_first(const pb::Node& node, int rank) {
+  const std::vector<std::int64_t> axes = rank == 4 ? kImageOrder : std::vector<std::int64_t>{0, 2, 1};
   for (const pb::Attribute& attribute : node.attribute())
-    if (attribute.name() == "perm") return std::ranges::equal(kImageOrder, attribute.ints());
+    if (attribute.name() == "perm") return std::ranges::equal(axes, attribute.ints());
   return false;
+}
+
+/// ONNX's axes but the batch in the order in which they lie here, without those of one number.
+std::vector<std::int64_t> axes_as_they_lie(const std::vector<std::int64_t>& extents,
+                                           const std::vector<std::int64_t>& order) {
+  std::vector<std::int64_t> axes;
+  for (std::size_t axis = 1; axis < extents.size(); ++axis)
+    if (extents[axis] != 1) axes.push_back(static_cast<std::int64_t>(axis));
+  std::ranges::sort(axes, {}, [&](std::int64_t axis) { return order[static_cast<std::size_t>(axis)]; });
+  return axes;
 }
 
 }  // namespace
 
 const std::vector<std::int64_t> kImageOrder = {0, 3, 1, 2};
+const std::vector<std::int64_t> kSequenceOrder = {0, 3, 1};
+
+bool is_spatial(const std::vector<std::int64_t>& order) { return order == kImageOrder || order == kSequenceOrder; }
 
 Output padded(Graph& graph, const std::string& name, Output images, const Pads& pads) {
   const auto [top, left, bottom, right] = pads;
@@ -64,13 +80,12 @@ void Activation::for_each_part(const std::function<void(Output&, const std::stri
 }
 
 bool is_in_order(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) {
-  std::int64_t last = 0;
-  for (std::size_t axis = 1; axis < extents.size(); ++axis) {
-    if (extents[axis] == 1) continue;
-    if (order[axis] < last) return false;
-    last = order[axis];
-  }
-  return true;
+  return std::ranges::is_sorted(axes_as_they_lie(extents, order));
+}
+
+bool lie_alike(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& a,
+               const std::vector<std::int64_t>& b) {
+  return axes_as_they_lie(extents, a) == axes_as_they_lie(extents, b);
 }
 
 Translation::Translation(const pb::Model& model, std::int64_t opset, std::filesystem::path folder,
@@ -159,17 +174,20 @@ Activation Translation::without_border(Activation x, const std::string& scope) {
   return x;
 }
 
-void Translation::require_images(const OnnxNode& node, const Activation& x) const {
-  if (x.extents.size() != 4) node.refuse("needs images [n, c, h, w], gets ", extents_text(x.extents));
-  if (x.order != kImageOrder)
-    node.refuse("needs images [n, c, h, w], gets ", extents_text(x.extents), " with its axes in another order");
+Activation Translation::as_images(const OnnxNode& node, Activation x) {
+  if (is_spatial(x.order)) return x;
+  if (x.extents.size() == 3 && lie_alike(x.extents, x.order, kSequenceOrder)) {
+    x.order = kSequenceOrder;
+    x.output = layers::reshape(graph_, name(scope_of(node), "Reshape"), x.output,
+                               {.shape = shape_of(x.extents, x.order).to_vector()});
+    return x;
+  }
+  const bool has_rank = x.extents.size() == 3 || x.extents.size() == 4;
+  node.refuse("needs images [n, c, h, w] or sequences [n, c, steps], gets ", extents_text(x.extents),
+              has_rank ? " with its axes in another order" : "");
 }
 
-Activation Translation::images(const OnnxNode& node, int input) {
-  Activation x = activation(node, input);
-  require_images(node, x);
-  return x;
-}
+Activation Translation::images(const OnnxNode& node, int input) { return as_images(node, activation(node, input)); }
 
 void Translation::define(const std::string& name, Value value) {
   if (name.empty()) fail("a tensor of the model has no name");
@@ -220,19 +238,28 @@ Output Translation::variable(const std::string& scope, const std::string& suffix
 }
 
 Shape Translation::shape_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) const {
-  std::vector<std::int64_t> ours(extents.size());
+  std::vector<std::int64_t> ours(static_cast<std::size_t>(std::ranges::max(order)) + 1, 1);
   for (std::size_t axis = 0; axis < extents.size(); ++axis) ours[static_cast<std::size_t>(order[axis])] = extents[axis];
   ours[0] = batch_;
   return Shape{std::span<const std::int64_t>(ours)};
 }
 
 std::int64_t Translation::given_extent(std::size_t axis, int rank) const {
-  if (rank != 4) return 0;
+  if (rank < 3 || rank > 4) return 0;
   return axis == 2 ? options_.height : axis == 3 ? options_.width : 0;
 }
 
-void Translation::add_input(const pb::Value& input) {
-  const std::string who = concat("the input ", quote(input.name()));
+bool Translation::is_turned(const std::string& tensor, int rank) const {
+  const auto found = readers_.find(tensor);
+  return found != readers_.end() && std::ranges::all_of(found->second, [&](const pb::Node* node) {
+           if (node->op_type() == "Transpose") return is_transposed_to_channels_first(*node, rank);
+           // Steps that become pixels first.
+           const bool adds_an_axis = rank == 3 && (node->op_type() == "Reshape" || node->op_type() == "Unsqueeze");
+           return adds_an_axis && node->output_size() == 1 && is_turned(node->output(0), 4);
+         });
+}
+
+std::vector<std::int64_t> Translation::extents_of_input(const pb::Value& input, const std::string& who) const {
   const pb::TensorType& type = input.type().tensor_type();
   if (type.elem_type() != pb::FLOAT) fail(who, " is not of float32 numbers");
   std::vector<std::int64_t> extents;
@@ -244,7 +271,8 @@ void Translation::add_input(const pb::Value& input) {
       fail(who, " has ", dimension.dim_value(), " pixels along axis ", extents.size(), ", not ", given);
     if (open && given == 0 && !extents.empty())
       fail(who, " leaves the size of axis ", extents.size(),
-           " open; only the batch, axis 0, may be. Export with one size, or give height and width: --image-size HxW");
+           " open; only the batch, axis 0, may be. Export with one size, or give height and width: --image-size HxW",
+           type.shape().dim_size() == 3 ? " (of sequences STEPSx1)" : "");
     if (given > 0) {
       extents.push_back(given);
       continue;
@@ -252,24 +280,36 @@ void Translation::add_input(const pb::Value& input) {
     if (!extents.empty() && dimension.dim_value() > Shape::kMaxElements) fail(who, " is too large");
     extents.push_back(open ? kOpenBatch : dimension.dim_value());
   }
-  if (extents.size() != 2 && extents.size() != 4)
-    fail(who, " is ", extents_text(extents), "; images [n, c, h, w] or rows [n, features] are imported");
+  if (extents.size() < 2 || extents.size() > 4)
+    fail(who, " is ", extents_text(extents),
+         "; images [n, c, h, w], sequences [n, c, steps] or rows [n, features] are imported");
+  return extents;
+}
+
+void Translation::add_input(const pb::Value& input) {
+  const std::string who = concat("the input ", quote(input.name()));
+  const std::vector<std::int64_t> extents = extents_of_input(input, who);
+  const int rank = static_cast<int>(extents.size());
   if (has_batch_ && extents[0] != onnx_batch_) fail(who, " has another batch than the first input");
   has_batch_ = true;
   onnx_batch_ = extents[0];
   const std::int64_t usual = onnx_batch_ == kOpenBatch ? kUsualBatch : onnx_batch_;
   batch_ = options_.batch_size > 0 ? options_.batch_size : usual;
-  Activation x{.extents = extents, .order = extents.size() == 4 ? kImageOrder : std::vector<std::int64_t>{0, 1}};
-  const auto& readers = readers_[input.name()];
-  // Networks from TensorFlow take [n, h, w, c] and turn it around first.
-  const auto turned = [](const pb::Node* node) {
-    return node->op_type() == "Transpose" && is_transposed_to_channels_first(*node);
-  };
-  if (extents.size() == 4 && !readers.empty() && std::ranges::all_of(readers, turned)) x.order = {0, 1, 2, 3};
+  // Networks from TensorFlow take [n, h, w, c] or [n, steps, c] and turn it around first.
+  const bool has_our_order = rank == 2 || is_turned(input.name(), rank);
+  Activation x{.extents = extents, .order = {0, 1, 2, 3}};
+  x.order.resize(extents.size());
+  if (rank == 4 && !has_our_order) x.order = kImageOrder;
+  if (rank == 3 && !has_our_order) x.order = {0, 2, 1};
   const std::string wish = plain(input.name());
   const std::string name = graph_.unique_name(wish.empty() ? "input" : wish);
   if (name != input.name()) note(concat(who, " is called ", quote(name), " in the graph"));
   x.output = placeholder(graph_, name, shape_of(x.extents, x.order));
+  if (rank == 3) {
+    x.order = has_our_order ? std::vector<std::int64_t>{0, 1, 3} : kSequenceOrder;
+    x.output = layers::reshape(graph_, graph_.unique_name(name + "/steps"), x.output,
+                               {.shape = shape_of(x.extents, x.order).to_vector()});
+  }
   define(input.name(), std::move(x));
 }
 
@@ -316,12 +356,21 @@ Activation Translation::output_of(const std::string& tensor, const std::string& 
   if (x == nullptr) fail(who, " is a constant");
   if (!x->columns.empty())
     fail(who, " is a flattened image, whose numbers lie in another order here; end the network before that");
-  if (x->order != kImageOrder && !is_in_order(x->extents, x->order))
+  if (!is_spatial(x->order) && !is_in_order(x->extents, x->order))
     fail(who, " is ", extents_text(x->extents),
          " and has its axes in another order here; end the network before the Transpose");
   join(*x);
-  const std::string scope = plain(tensor);
-  return without_border(*x, scope.empty() ? "output" : scope);
+  std::string scope = plain(tensor);
+  if (scope.empty()) scope = "output";
+  Activation y = without_border(*x, scope);
+  if (x->extents.size() == 3 && y.output.shape().rank() == 4) {
+    const bool is_sequence = x->order == kSequenceOrder && !is_in_order(x->extents, x->order);
+    const std::vector<std::int64_t> order =
+        is_sequence ? std::vector<std::int64_t>{0, 2, 1} : std::vector<std::int64_t>{0, 1, 2};
+    y.output =
+        layers::reshape(graph_, name(scope, "steps"), y.output, {.shape = shape_of(x->extents, order).to_vector()});
+  }
+  return y;
 }
 
 void Translation::set_outputs() {
@@ -331,8 +380,9 @@ void Translation::set_outputs() {
     const std::string who = concat("the output ", quote(output.name()));
     const Activation computed = output_of(output.name(), who);
     const auto [first, is_new] = names.emplace(computed.output.node, output.name());
-    if ((is_new || first->second != output.name()) && computed.order == kImageOrder)
-      note(who + " is [n, h, w, c] in the graph");
+    const bool is_sequence = computed.order == kSequenceOrder && !is_in_order(computed.extents, computed.order);
+    if ((is_new || first->second != output.name()) && (computed.order == kImageOrder || is_sequence))
+      note(who + (is_sequence ? " is [n, steps, c] in the graph" : " is [n, h, w, c] in the graph"));
     if (first->second != output.name()) note(who + " is the same tensor as " + quote(first->second) + " in the graph");
     outputs.push_back(computed.output);
   }

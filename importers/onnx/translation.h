@@ -50,7 +50,8 @@ struct Activation {
   Output output = {};
   /// In ONNX's order of axes, the batch first: kOpenBatch where the file leaves it open.
   std::vector<std::int64_t> extents = {};
-  /// Axis i of ONNX's tensor is axis order[i] of ours; the batch is axis 0 of both. Images: {0, 3, 1, 2}.
+  /// Axis i of ONNX's tensor is axis order[i] of ours; the batch is axis 0 of both. Images: {0, 3, 1, 2}. Sequences
+  /// [n, c, steps] are images of width 1 here, [n, steps, 1, c]: {0, 3, 1}.
   std::vector<std::int64_t> order = {};
   Columns columns = {};
   /// Zeros around the image that a convolution shall add: they are in `extents`, not yet in `output`.
@@ -74,9 +75,17 @@ Output padded(Graph& graph, const std::string& name, Output images, const Pads& 
 
 /// {0, 3, 1, 2}: ONNX's images in our layout.
 extern const std::vector<std::int64_t> kImageOrder;
+/// {0, 3, 1}: ONNX's sequences in our layout of images.
+extern const std::vector<std::int64_t> kSequenceOrder;
+/// Whether it is an image or a sequence in our layout.
+bool is_spatial(const std::vector<std::int64_t>& order);
 
 /// Whether ONNX's numbers of an example lie in the same order here. Axes of one number may be anywhere.
 bool is_in_order(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order);
+
+/// Whether the numbers of an example lie in the same places with either order of axes.
+bool lie_alike(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& a,
+               const std::vector<std::int64_t>& b);
 
 /// A graph while it grows out of an ONNX model, node by node.
 class Translation {
@@ -103,9 +112,10 @@ class Translation {
   const Literal* find_literal(const std::string& tensor) const;
   /// As activation(), but the parts stay as they are: for what treats every channel by itself.
   Activation in_parts(const OnnxNode& node, int input);
-  /// As in_parts(), of images [n, c, h, w] in the order kImageOrder.
+  /// As in_parts(), of images [n, c, h, w] in the order kImageOrder, or sequences [n, c, steps] in kSequenceOrder.
   Activation images(const OnnxNode& node, int input);
-  void require_images(const OnnxNode& node, const Activation& x) const;
+  /// x in these orders. Throws Error for any other tensor.
+  Activation as_images(const OnnxNode& node, Activation x);
   /// Names output 0 of the node. Throws Error when the name is taken.
   void define(const OnnxNode& node, Value value) { define(node.output(0), std::move(value)); }
   void define(const std::string& name, Value value);
@@ -136,7 +146,7 @@ class Translation {
   std::int64_t batch() const { return batch_; }
   std::int64_t onnx_batch() const { return onnx_batch_; }
   const std::filesystem::path& folder() const { return folder_; }
-  /// The shape of our tensor with these extents and order.
+  /// The shape of our tensor with these extents and order; sequences are images of width 1.
   Shape shape_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) const;
 
   void note(const std::string& text) { notes_.push_back(text); }
@@ -150,6 +160,9 @@ class Translation {
  private:
   void add_inputs();
   void add_input(const pb::Value& input);
+  std::vector<std::int64_t> extents_of_input(const pb::Value& input, const std::string& who) const;
+  /// Whether all that read a tensor first turn it from our order of axes to ONNX's.
+  bool is_turned(const std::string& tensor, int rank) const;
   /// What the options say of an axis whose size the file leaves open; 0 for nothing.
   std::int64_t given_extent(std::size_t axis, int rank) const;
   ImportedNode translate(const OnnxNode& node);

@@ -7,12 +7,13 @@ namespace {
 
 constexpr std::int64_t kMostPixels = kMostWindowPixels;
 
-std::array<std::int64_t, 2> pair_of(const OnnxNode& node, const std::string& name,
+/// `axes` numbers, 1 or 2; of one the width's is 1.
+std::array<std::int64_t, 2> pair_of(const OnnxNode& node, const std::string& name, std::size_t axes,
                                     std::vector<std::int64_t> otherwise) {
-  const std::vector<std::int64_t> list = node.integers(name, 2, std::move(otherwise));
+  const std::vector<std::int64_t> list = node.integers(name, axes, std::move(otherwise));
   for (const std::int64_t number : list)
     if (number < 1 || number > kMostPixels) node.refuse("has ", name, " out of 1..", kMostPixels);
-  return {list[0], list[1]};
+  return {list[0], axes == 2 ? list[1] : 1};
 }
 
 struct Axis {
@@ -68,24 +69,26 @@ layers::PoolAttributes OnnxWindow::pool() const {
 }
 
 OnnxWindow read_window(const OnnxNode& node, const Activation& x, const std::vector<std::int64_t>& kernel) {
-  OnnxWindow result{.window = pair_of(node, "kernel_shape", kernel),
-                    .strides = pair_of(node, "strides", {1, 1}),
-                    .dilations = pair_of(node, "dilations", {1, 1}),
+  const std::size_t axes = x.extents.size() - 2;
+  const std::vector<std::int64_t> ones(axes, 1);
+  OnnxWindow result{.window = pair_of(node, "kernel_shape", axes, kernel),
+                    .strides = pair_of(node, "strides", axes, ones),
+                    .dilations = pair_of(node, "dilations", axes, ones),
                     .pads = {}};
-  if (!kernel.empty() && std::vector(result.window.begin(), result.window.end()) != kernel)
+  if (!kernel.empty() && !std::equal(kernel.begin(), kernel.end(), result.window.begin()))
     node.refuse("has a kernel_shape that is not its filter's");
-  const std::vector<std::int64_t> pads = node.integers("pads", 4, {0, 0, 0, 0});
+  const std::vector<std::int64_t> pads = node.integers("pads", 2 * axes, std::vector<std::int64_t>(2 * axes, 0));
   const std::string automatic = node.text("auto_pad", "NOTSET");
   const bool ceils = kernel.empty() && node.integer("ceil_mode", 0) != 0;
   const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   if (!same && automatic != "NOTSET" && automatic != "VALID") node.refuse("has an unknown auto_pad");
   if (ceils && automatic == "VALID")
     node.refuse("has both ceil_mode and the auto_pad VALID, which contradict each other");
-  for (std::size_t axis = 0; axis < 2; ++axis) {
+  for (std::size_t axis = 0; axis < axes; ++axis) {
     const Axis geometry = {.input = x.extents[axis + 2],
                            .reach = (result.window[axis] - 1) * result.dilations[axis] + 1,
                            .stride = result.strides[axis]};
-    std::array<std::int64_t, 2> around = {pads[axis], pads[axis + 2]};
+    std::array<std::int64_t, 2> around = {pads[axis], pads[axis + axes]};
     if (around[0] < 0 || around[1] < 0 || around[0] > kMostPixels || around[1] > kMostPixels)
       node.refuse("has pads out of 0..", kMostPixels);
     if (automatic == "VALID") around = {0, 0};
@@ -103,6 +106,8 @@ OnnxWindow read_window(const OnnxNode& node, const Activation& x, const std::vec
 
 Activation images_like(const Activation& x, Output output) {
   const Shape& shape = output.shape();
+  if (x.extents.size() == 3)
+    return {.output = output, .extents = {x.extents[0], shape[3], shape[1]}, .order = kSequenceOrder};
   return {.output = output, .extents = {x.extents[0], shape[3], shape[1], shape[2]}, .order = kImageOrder};
 }
 

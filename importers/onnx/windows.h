@@ -26,11 +26,11 @@ struct OnnxWindow {
   bool is_padded() const { return pads != Pads{0, 0, 0, 0}; }
 };
 
-/// Reads kernel_shape, strides, dilations, pads, auto_pad and ceil_mode (which only pools have). Throws Error naming
-/// the node.
+/// Reads kernel_shape, strides, dilations, pads, auto_pad and ceil_mode (which only pools have), over sequences of the
+/// steps alone: the width is 1. Throws Error naming the node.
 OnnxWindow read_window(const OnnxNode& node, const Activation& x, const std::vector<std::int64_t>& kernel);
 
-/// ONNX's extents for images computed from x's.
+/// ONNX's extents for images or sequences computed from x's.
 Activation images_like(const Activation& x, Output output);
 
 }  // namespace miniqat::importers

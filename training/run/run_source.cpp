@@ -103,14 +103,15 @@ std::vector<std::string> drop_refolded(const RunDirectory& run, const Graph& gra
   return dropped;
 }
 
-/// The numbers of the variables do not depend on the size of the pictures; a model that leaves it open gets the
-/// graph's.
+/// The numbers of the variables do not depend on the size of the pictures or the steps; a model that leaves it open
+/// gets the graph's.
 NamedTensors onnx_variables(const std::filesystem::path& path, const Graph& graph) {
   importers::ImportOptions options{.keeps_size = true};
   for (const Node* node : graph.nodes()) {
-    if (node->as<Placeholder>() == nullptr || node->output_specs()[0].shape.rank() != 4) continue;
-    options.height = node->output_specs()[0].shape[1];
-    options.width = node->output_specs()[0].shape[2];
+    const Shape& shape = node->output_specs()[0].shape;
+    if (node->as<Placeholder>() == nullptr || shape.rank() < 3) continue;
+    options.height = shape[1];
+    options.width = shape[2];
   }
   return importers::import_onnx(path, options).variables;
 }

@@ -101,7 +101,7 @@ TEST(ImportOnnx, HardSigmoidsOfAnySlope) {
 
 TEST(ImportOnnx, AReshapeMayMoveNothing) {
   for (const auto& [extents, mixes] : std::vector<std::pair<std::vector<std::int64_t>, bool>>{
-           {{0, 2, 6, 1}, false}, {{1, -1}, false}, {{1, 3, 2, 2}, true}, {{1, 2, 6}, true}}) {
+           {{0, 2, 6, 1}, false}, {{1, -1}, false}, {{1, 2, 6}, false}, {{1, 3, 2, 2}, true}, {{1, 3, 4}, true}}) {
     NodeChain net({1, 2, 2, 3});
     net.integers("shape", extents);
     net.add("Reshape", {"shape"});

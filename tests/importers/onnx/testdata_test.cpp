@@ -46,10 +46,14 @@ std::optional<Numbers> read_numbers(const fs::path& path) {
   return numbers;
 }
 
-/// Numbers [n, c, h, w] as [n, h, w, c].
+/// Numbers [n, c, h, w] as [n, h, w, c], [n, c, steps] as [n, steps, c].
 Numbers channels_last(const Numbers& images) {
-  const std::int64_t n = images.extents[0], c = images.extents[1], pixels = images.extents[2] * images.extents[3];
-  Numbers turned{{n, images.extents[2], images.extents[3], c}, std::vector<float>(images.values.size())};
+  const bool is_sequence = images.extents.size() == 3;
+  const std::int64_t n = images.extents[0], c = images.extents[1];
+  const std::int64_t pixels = images.extents[2] * (is_sequence ? 1 : images.extents[3]);
+  Numbers turned{images.extents, std::vector<float>(images.values.size())};
+  turned.extents.erase(turned.extents.begin() + 1);
+  turned.extents.push_back(c);
   for (std::int64_t image = 0; image < n; ++image)
     for (std::int64_t channel = 0; channel < c; ++channel)
       for (std::int64_t p = 0; p < pixels; ++p)
@@ -59,9 +63,9 @@ Numbers channels_last(const Numbers& images) {
 }
 
 Tensor tensor_of(const Numbers& numbers, const Shape& shape) {
-  const std::vector<std::int64_t> ours = shape.to_vector();
-  const Numbers& laid = numbers.extents == ours ? numbers : channels_last(numbers);
-  return Tensor::from<float>(shape, laid.values);
+  if (shape.rank() < 3) return Tensor::from<float>(shape, numbers.values);
+  const Numbers turned = channels_last(numbers);
+  return Tensor::from<float>(shape, turned.extents == shape.to_vector() ? turned.values : numbers.values);
 }
 
 class TestModel {
@@ -131,7 +135,8 @@ class TestModel {
       return std::ranges::any_of(notes, [&](const std::string& note) { return note.starts_with(text); });
     };
     const Numbers expected = read_numbers(data("output", output)).value();
-    const bool is_turned = notes_that("the output " + name + " is [n, h, w, c]");
+    const bool is_turned =
+        notes_that("the output " + name + " is [n, h, w, c]") || notes_that("the output " + name + " is [n, steps, c]");
     const Numbers laid = is_turned ? channels_last(expected) : expected;
     if (result.shape().to_vector() != laid.extents) return concat(name, " has the shape ", result.shape());
     std::vector<float> values(result.data<float>(), result.data<float>() + result.elements());
