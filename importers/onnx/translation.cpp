@@ -31,7 +31,7 @@ std::string plain(std::string_view text) {
   return name;
 }
 
-/// Of a tensor of that rank, with the channels last before.
+/// Whether a Transpose takes a tensor of that rank with its channels last.
 bool is_transposed_to_channels_first(const pb::Node& node, int rank) {
   const std::vector<std::int64_t> axes = rank == 4 ? kImageOrder : std::vector<std::int64_t>{0, 2, 1};
   for (const pb::Attribute& attribute : node.attribute())

@@ -144,9 +144,9 @@ TEST(ImportSequences, StepsOfChannelsThatBecomePixelsFirst) {
 
 TEST(ImportSequences, ConstantsBordersPartsAndSums) {
   NodeChain net({1, 2, 4});
-  net.integers("border", {0, 0, 1, 0, 0, 0});
+  net.integers("border", {0, 0, 1, 0, 0, 1});
   net.constant("factors", {2, 1}), net.constant("slopes", {2, 1});
-  net.constant("w", {2, 2, 2});
+  net.constant("w", {2, 2, 3});
   net.add("Mul", {"factors"});
   net.add("PRelu", {"slopes"});
   const std::string steps = net.last;
@@ -163,7 +163,7 @@ TEST(ImportSequences, ConstantsBordersPartsAndSums) {
       const double scaled = number_at(x, 0, c, s) * constant_at(c);
       curved.data<float>()[s * 2 + c] = static_cast<float>(scaled < 0 ? scaled * constant_at(c) : scaled);
     }
-  const Conv1dCase c = {2, 2, 1, 2, 1, 1, 1, 0};
+  const Conv1dCase c = {2, 2, 1, 3, 1, 1, 1, 1};
   for (std::int64_t s = 0; s < 4; ++s)
     for (std::int64_t o = 0; o < 2; ++o) {
       EXPECT_EQ(number_at(y, 0, o, s), convolved_steps(c, curved, 0, o, s) + number_at(curved, 0, o, s)) << s;
