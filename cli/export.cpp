@@ -16,20 +16,14 @@
 #include "cli/model_start.h"
 #include "cli/notes.h"
 #include "core/files/files.h"
-#include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "exporters/c/source.h"
-#include "exporters/c/text.h"
 #include "exporters/json.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
 #include "integer/format/model_file.h"
 #include "integer/model.h"
-#include "training/figures.h"
-#include "training/model_source.h"
-#include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/train_settings.h"
@@ -42,69 +36,6 @@ using namespace training;
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::int64_t kTestVectorsOfC = 4;
-
-/// The first test pictures of the run's data set or, where it is not at hand, random ones.
-Tensor test_images(const ExportArguments& arguments, const RunSource& run, const integer::Model& model) {
-  const integer::TensorInfo& input = model.tensor(model.input);
-  const std::int64_t count = arguments.test_vectors.value_or(kTestVectorsOfC);
-  try {
-    const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
-    require_pictures_fit(model, test, run.directory.eval_graph().string());
-    print_file_notes(test);
-    return input_batch(test, input.grid, 0, std::min(count, test.size()));
-  } catch (const Error& error) {
-    if (!arguments.dataset.empty() || !arguments.data_dir.empty()) throw;
-    std::fprintf(stderr, "miniqat export: test vectors from random pictures (%s)\n", printable(error.what()).c_str());
-  }
-  Random random(1);
-  Tensor images(integer::batch_shape(count, input.shape), DType::kUInt8);
-  for (std::uint8_t& value : images.values<std::uint8_t>())
-    value = static_cast<std::uint8_t>(random.below(input.grid.quant_max() + 1));
-  return images;
-}
-
-/// For the comment of the C files.
-std::string accuracy_line(const RunSource& run) {
-  const std::optional<double> accuracy = recorded_accuracy(run);
-  if (!accuracy) return "";
-  return concat("Accuracy of the run on test pictures: ", percent(*accuracy), " (",
-                quantization_of(run.directory).label(), ").");
-}
-
-/// The memory of C code.
-std::string memory_lines(const exporters::CFootprint& bytes, const integer::Model& model) {
-  return concat("flash: ", counted(bytes.weights, "byte"), " of weights, ", bytes.constants,
-                " of other constants, and the code, whose size depends on the compiler\n",
-                "RAM: ", counted(bytes.arena, "byte"), " of activations, ", bytes.scratch,
-                " of scratch, and the stack; the caller has the input (", model.tensor(model.input).shape.elements(),
-                ") and the output (", model.tensor(model.output).shape.elements(), ")\n");
-}
-
-/// What the names in a C file begin with.
-std::string prefix_of(const ExportArguments& arguments) {
-  return arguments.prefix.empty() ? exporters::identifier(fs::path(arguments.out).stem().string()) : arguments.prefix;
-}
-
-/// The source and, beside it, the header.
-OutFiles c_files(const ExportedRun& exported) {
-  const fs::path source = exported.arguments.out;
-  if (source.extension() != ".c") throw UsageError("--out must end in .c (the header goes beside it)");
-  const std::string& given = exported.arguments.prefix;
-  const std::string prefix = prefix_of(exported.arguments);
-  if (!exporters::is_identifier(prefix))
-    throw UsageError(given.empty() ? concat("the names in the C file would begin with ", quote(prefix),
-                                            ", which is not a C identifier: give --prefix")
-                                   : concat("--prefix ", quote(given), " (or --name) is not a C identifier"));
-  fs::path header = source;
-  header.replace_extension(".h");
-  exporters::CSource code = exporters::c_source(exported.model, prefix, header.filename().string(),
-                                                test_images(exported.arguments, exported.run, exported.model),
-                                                exported.bytes, accuracy_line(exported.run));
-  return {.files = {{header, std::move(code.header)}, {source, std::move(code.source)}},
-          .words = memory_lines(code.footprint, exported.model)};
-}
 
 OutFiles tflite_file(const ExportedRun& exported) {
   const ExportArguments& arguments = exported.arguments;
@@ -260,7 +191,7 @@ void print_grid(const ExportArguments& arguments, const std::string& end, const 
   if (standardised) {
     text += ", standardised";
     if (arguments.format == "c")
-      text += concat(": ", prefix_of(arguments),
+      text += concat(": ", c_prefix_of(arguments),
                      is_input ? "_quantize makes them of numbers in the units of the data"
                               : "_dequantize gives the numbers in the units of the data");
     else
@@ -299,7 +230,7 @@ void export_run(const ExportArguments& arguments) {
                 input.quant_max(), static_cast<double>(input.scale), input.zero_point,
                 format.maps_bytes ? "which input_from_byte maps to them"
                                   : "which the table that --format json writes as input_from_byte maps to them");
-  if (!of_pictures) print_grid(arguments, "input", input, model.input_standard.has_value());
+  if (!of_pictures && !out.has_input) print_grid(arguments, "input", input, model.input_standard.has_value());
   if (!model.task.empty())
     print_grid(arguments, "output", model.tensor(model.output).grid, model.output_standard.has_value());
 }

@@ -51,7 +51,18 @@ struct OutFile {
 struct OutFiles {
   std::vector<OutFile> files;
   std::string words = {};
+  /// Whether the words say what the input is.
+  bool has_input = false;
 };
+
+inline constexpr std::int64_t kTestVectorsOfC = 4;
+
+/// `export --format c` (exporters/c/source.h): a source and, beside it, the header. Of a run on sounds the source has
+/// their front end. Test vectors are the first test examples of the run's data set or, where it is not at hand, random
+/// ones. Throws UsageError for a name that is none of C, and Error for data that were asked for and are not there.
+OutFiles c_files(const ExportedRun& exported);
+/// What the names in a C file begin with.
+std::string c_prefix_of(const ExportArguments& arguments);
 
 inline constexpr std::int64_t kPicturesOfHtml = 10;
 

@@ -393,6 +393,11 @@ bool is_path(const std::string& name) {
          name.ends_with(".csv.gz") || is_ts(name) || fs::is_directory(name, failure);
 }
 
+bool is_of_sounds(const std::string& name) {
+  std::error_code failure;
+  return is_path(name) && fs::is_directory(name, failure) && has_sounds(name);
+}
+
 std::string short_name(const std::string& name) {
   if (!is_path(name)) return name;
   const fs::path path = fs::path(name).lexically_normal();

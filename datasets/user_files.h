@@ -11,6 +11,9 @@ namespace miniqat::datasets {
 /// .ts.gz, or is a folder that is there and not called like a known data set.
 bool is_path(const std::string& name);
 
+/// Whether it is a folder of sound files, as they are found at any depth.
+bool is_of_sounds(const std::string& name);
+
 /// What to call a data set in the name of a run: its name, or that of its file or folder without an ending.
 std::string short_name(const std::string& name);
 

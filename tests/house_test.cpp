@@ -62,7 +62,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"quantize/reference", {"quantize", "quantize/reference"}},
     {"quantize/rewrite", {"core", "core/graph", "layers", "quantize", "quantize/fold", "quantize/rewrite"}},
     {"exporters", {"core", "integer", "integer/format", "exporters"}},
-    {"exporters/c", {"core", "integer", "integer/reference", "exporters/c"}},
+    {"exporters/c", {"core", "integer", "integer/reference", "exporters/c", "exporters/c/sound"}},
     {"exporters/html", {"core", "integer", "integer/format", "exporters/html"}},
     {"exporters/onnx", {"core", "core/graph", "layers", "integer", "formats/onnx", "exporters", "exporters/onnx"}},
     {"exporters/*", {"core", "integer", "exporters"}},

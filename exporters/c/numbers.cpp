@@ -40,20 +40,6 @@ std::string definitions(const std::string& prefix, const std::string& macro, boo
          definition(array_of(prefix, macro, of_input, "std"), standard.deviation);
 }
 
-/// `text` with the prefix for "@" and the prefix in capitals for "#".
-std::string named(std::string_view text, const std::string& prefix, const std::string& macro) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '@')
-      result += prefix;
-    else if (c == '#')
-      result += macro;
-    else
-      result += c;
-  }
-  return result;
-}
-
 /// Operation by operation that of integer::quantize() behind Standard::standardised().
 constexpr std::string_view kQuantize = R"c(
 void @_quantize(const float *x, uint8_t *input) {
@@ -86,39 +72,40 @@ std::int64_t floats_of(const std::optional<Standard>& standard) {
 
 }  // namespace
 
-std::string c_declarations_of_numbers(const integer::Model& model, const std::string& prefix,
-                                      const std::string& macro) {
+std::string c_declarations_of_numbers(const integer::Model& model, const std::string& prefix, const std::string& macro,
+                                      bool with_input) {
   std::string text;
-  if (model.input_standard)
-    text +=
-        concat("/* The model was trained on standardised numbers, (x - mean) / std, with a mean and a deviation for\n",
-               "   each channel, the last axis. */\n#define ", macro, "_INPUT_CHANNELS ",
-               model.input_standard->mean.size(), "\n", declarations(prefix, macro, true),
-               named("/* #_INPUT_SIZE numbers in the units of the data as the input: standardised, then the nearest\n"
-                     "   integers. NaN counts as the mean. */\n"
-                     "void @_quantize(const float *x, uint8_t *input);\n\n",
-                     prefix, macro));
+  if (model.input_standard && with_input)
+    text += concat(
+        "/* The model was trained on standardised numbers, (x - mean) / std, with a mean and a deviation for\n",
+        "   each channel, the last axis. */\n#define ", macro, "_INPUT_CHANNELS ", model.input_standard->mean.size(),
+        "\n", declarations(prefix, macro, true),
+        with_names("/* #_INPUT_SIZE numbers in the units of the data as the input: standardised, then the nearest\n"
+                   "   integers. NaN counts as the mean. */\n"
+                   "void @_quantize(const float *x, uint8_t *input);\n\n",
+                   prefix, macro));
   if (model.output_standard)
     text += concat("/* The outputs are standardised as well, each with its mean and deviation. */\n",
                    declarations(prefix, macro, false),
-                   named("/* #_OUTPUT_SIZE outputs as numbers in the units of the data. */\n"
-                         "void @_dequantize(const uint8_t *output, float *y);\n\n",
-                         prefix, macro));
+                   with_names("/* #_OUTPUT_SIZE outputs as numbers in the units of the data. */\n"
+                              "void @_dequantize(const uint8_t *output, float *y);\n\n",
+                              prefix, macro));
   return text;
 }
 
-std::string c_source_of_numbers(const integer::Model& model, const std::string& prefix, const std::string& macro) {
+std::string c_source_of_numbers(const integer::Model& model, const std::string& prefix, const std::string& macro,
+                                bool with_input) {
   std::string text;
-  if (model.input_standard)
-    text += definitions(prefix, macro, true, *model.input_standard) + named(kQuantize, prefix, macro);
+  if (model.input_standard && with_input)
+    text += definitions(prefix, macro, true, *model.input_standard) + with_names(kQuantize, prefix, macro);
   if (model.output_standard)
-    text += definitions(prefix, macro, false, *model.output_standard) + named(kDequantize, prefix, macro);
+    text += definitions(prefix, macro, false, *model.output_standard) + with_names(kDequantize, prefix, macro);
   return text;
 }
 
-std::int64_t c_constants_of_numbers(const integer::Model& model) {
+std::int64_t c_constants_of_numbers(const integer::Model& model, bool with_input) {
   return static_cast<std::int64_t>(sizeof(float)) *
-         (floats_of(model.input_standard) + floats_of(model.output_standard));
+         ((with_input ? floats_of(model.input_standard) : 0) + floats_of(model.output_standard));
 }
 
 }  // namespace miniqat::exporters

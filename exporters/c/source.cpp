@@ -57,7 +57,8 @@ std::uint32_t checksum(std::span<const std::uint8_t> values) {
 class Generator {
  public:
   Generator(const Model& model, const std::string& prefix, const std::string& header_name, const Tensor& images,
-            const std::optional<integer::Grid>& bytes, const std::string& accuracy)
+            const std::optional<integer::Grid>& bytes, const std::string& accuracy,
+            const std::optional<CFrontEnd>& front_end)
       : model_(model),
         prefix_(prefix),
         macro_(upper_case(prefix)),
@@ -66,14 +67,17 @@ class Generator {
         bytes_(bytes == model.tensor(model.input).grid ? std::nullopt : bytes),
         accuracy_(accuracy),
         memory_(plan_c_memory(model)) {
+    if (front_end) front_end_.emplace(*front_end, model);
     for (std::size_t i = 0; i < model.operations.size(); ++i)
       operations_.push_back(c_operation(model, i, memory_, weights_section()));
   }
 
   CFootprint footprint() const {
-    CFootprint footprint = {.constants = (bytes_ ? kTableSize : 0) + c_constants_of_numbers(model_),
-                            .arena = static_cast<std::int64_t>(memory_.arena_bytes),
-                            .scratch = 4 * pool_sums() + 2 * filter()};
+    CFootprint footprint = {
+        .constants = (bytes_ ? kTableSize : 0) + c_constants_of_numbers(model_, !front_end_) +
+                     (front_end_ ? front_end_->tables().bytes() : 0),
+        .arena = static_cast<std::int64_t>(memory_.arena_bytes),
+        .scratch = 4 * pool_sums() + 2 * filter() + (front_end_ ? front_end_->scratch() + input_size() : 0)};
     for (const COperation& operation : operations_) {
       footprint.weights += operation.weight_bytes;
       footprint.constants += operation.constant_bytes;
@@ -87,8 +91,9 @@ class Generator {
     text += grid_macros("INPUT", model_.tensor(model_.input));
     text += table_declaration();
     text += grid_macros("OUTPUT", model_.tensor(model_.output));
-    text += c_declarations_of_numbers(model_, prefix_, macro_);
+    text += c_declarations_of_numbers(model_, prefix_, macro_, !front_end_);
     text += model_.task.empty() ? declaration_for_classes() : declaration_for_numbers();
+    if (front_end_) text += c_declarations_of_sound(*front_end_, model_, prefix_, macro_);
     text += concat(
         "/* Runs the test vectors. Returns 0 when all integers are the ones expected, otherwise the number (from 1) of the\n",
         "   first operation in the source that makes others. ", macro_, "_NO_SELF_TEST leaves it out. */\n", "int ",
@@ -102,12 +107,14 @@ class Generator {
     text += sections();
     text += working_memory();
     text += table();
-    text += c_source_of_numbers(model_, prefix_, macro_);
+    text += c_source_of_numbers(model_, prefix_, macro_, !front_end_);
     text += c_runtime(kernels());
     for (std::size_t i = 0; i < operations_.size(); ++i)
       if (!operations_[i].data.empty()) text += concat("\n/* ", description(i), " */\n", operations_[i].data);
     text += run();
+    if (front_end_) text += c_source_of_sound(*front_end_, model_, prefix_, macro_);
     text += self_test();
+    if (front_end_) text += c_self_test_of_sound(*front_end_, prefix_, macro_);
     return text;
   }
 
@@ -187,6 +194,7 @@ class Generator {
     return text + ";\n";
   }
 
+  std::int64_t input_size() const { return model_.tensor(model_.input).shape.elements(); }
   std::int64_t pool_sums() const { return largest(&COperation::sums); }
   std::int64_t filter() const { return largest(&COperation::filter); }
   std::int64_t largest(std::int64_t COperation::*member) const {
@@ -332,6 +340,7 @@ static int first_wrong_operation(int32_t test, uint8_t *output) {
   /// The grid of the pictures' bytes, where it is another than the input's.
   std::optional<integer::Grid> bytes_;
   std::string accuracy_;
+  std::optional<FixedFrontEnd> front_end_ = {};
   CMemory memory_;
   std::vector<COperation> operations_;
 };
@@ -339,13 +348,14 @@ static int first_wrong_operation(int32_t test, uint8_t *output) {
 }  // namespace
 
 CSource c_source(const Model& model, const std::string& prefix, const std::string& header_name, const Tensor& images,
-                 const std::optional<integer::Grid>& bytes, const std::string& accuracy) {
+                 const std::optional<integer::Grid>& bytes, const std::string& accuracy,
+                 const std::optional<CFrontEnd>& front_end) {
   if (!is_identifier(prefix)) fail("C source: the prefix \"", in_comment(prefix), "\" is not a C identifier");
   require_header_name(header_name);
   model.check();
   require_sizes(model);
   require_on_grid(model, images);
-  const Generator generator(model, prefix, header_name, images, bytes, accuracy);
+  const Generator generator(model, prefix, header_name, images, bytes, accuracy, front_end);
   return {.header = generator.header(), .source = generator.source(), .footprint = generator.footprint()};
 }
 

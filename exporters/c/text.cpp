@@ -53,4 +53,17 @@ std::string float_constant(float value) {
   return constant + "f";
 }
 
+std::string with_names(std::string_view text, const std::string& prefix, const std::string& macro) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '@')
+      result += prefix;
+    else if (c == '#')
+      result += macro;
+    else
+      result += c;
+  }
+  return result;
+}
+
 }  // namespace miniqat::exporters

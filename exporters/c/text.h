@@ -22,6 +22,9 @@ std::string identifier(std::string_view name);
 /// A float as a constant of C that is read back as the same.
 std::string float_constant(float value);
 
+/// `text` with the prefix for "@" and the prefix in capitals for "#".
+std::string with_names(std::string_view text, const std::string& prefix, const std::string& macro);
+
 /// Appends `{1, 2, 3}` with lines of at most 120 columns.
 template <class Integers>
 void append_list(std::string& text, const Integers& values) {
@@ -30,8 +33,8 @@ void append_list(std::string& text, const Integers& values) {
   std::size_t line = text.size() - (text.rfind('\n') + 1);
   const char* separator = "";
   for (const auto value : values) {
-    char digits[16];
-    const char* end = std::to_chars(digits, digits + sizeof digits, std::int32_t{value}).ptr;
+    char digits[24];
+    const char* end = std::to_chars(digits, digits + sizeof digits, std::int64_t{value}).ptr;
     const std::string_view number(digits, static_cast<std::size_t>(end - digits));
     text += separator;
     if (line + number.size() + 3 > kWidth) {

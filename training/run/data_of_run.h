@@ -42,9 +42,10 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
 TrainSettings moved_to(const TrainedOn& network, const std::string& dataset);
 
 /// What a run records of its data, in dataset.json and in its summary: the grid of the pictures' bytes ("input_scale",
-/// "input_zero_point") or of numbers ("inputs": "numbers") what these and the targets were standardised with
-/// ("input_mean", "input_std", "target_mean", "target_std"), the picture_counts() of a user's own files ("pictures"),
-/// the number of broken ones that were left out, if any ("skipped_files"), the names of classes ("class_names").
+/// "input_zero_point") or of numbers ("inputs": "numbers"; of sounds "sounds": true) what these and the targets were
+/// standardised with ("input_mean", "input_std", "target_mean", "target_std"), the picture_counts() of a user's own
+/// files ("pictures"), the number of broken ones that were left out, if any ("skipped_files"), the names of classes
+/// ("class_names").
 nlohmann::ordered_json data_to_json(const datasets::Splits& data, const std::string& dataset);
 
 /// The names of classes that a run records; empty without a record or names.

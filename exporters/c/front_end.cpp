@@ -1,0 +1,156 @@
+#include "exporters/c/front_end.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "core/text/error.h"
+
+namespace miniqat::exporters {
+namespace {
+
+// C99 that is C++ as well.
+// NOLINTBEGIN(bugprone-suspicious-include)
+#include "exporters/c/sound/steps.c"
+#include "exporters/c/sound/test_sound.c"
+// NOLINTEND(bugprone-suspicious-include)
+
+constexpr double kLeastPower = 1e-10;
+constexpr std::int64_t kLongestWindow = 32768;
+
+double mel_of(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
+double hertz_of(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
+
+/// x times 2^bits, to the nearest integer, at most `most`.
+template <class T>
+T fixed(double x, int bits, double most = static_cast<double>(std::numeric_limits<T>::max())) {
+  return static_cast<T>(std::min(std::round(std::ldexp(x, bits)), most));
+}
+
+void add_transform(const CFrontEnd& options, CFrontEndTables& tables) {
+  constexpr double kTurn = 2 * std::numbers::pi;
+  tables.transform = static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint64_t>(options.window)));
+  for (std::int64_t t = 0; t <= options.window / 2; ++t)
+    tables.hann.push_back(fixed<std::int32_t>(
+        0.5 - 0.5 * std::cos(kTurn * static_cast<double>(t) / static_cast<double>(options.window)), 30));
+  for (std::int32_t k = 0; k <= tables.transform / 4; ++k)
+    tables.sines.push_back(fixed<std::int32_t>(std::sin(kTurn * k / tables.transform), 30));
+  for (int k = 0; k <= 64; ++k) tables.logarithms.push_back(fixed<std::int32_t>(std::log2(1 + k / 64.0), 16));
+  tables.least = fixed<std::int32_t>(std::log2(kLeastPower), 16);
+}
+
+void add_bands(const CFrontEnd& options, CFrontEndTables& tables) {
+  const double low = mel_of(options.low_hz), high = mel_of(options.high_hz);
+  const auto corner = [&](std::int64_t k) {
+    return hertz_of(low + (high - low) * static_cast<double>(k) / static_cast<double>(options.bands + 1));
+  };
+  for (std::int64_t b = 0; b < options.bands; ++b) {
+    const double left = corner(b), middle = corner(b + 1), right = corner(b + 2);
+    std::uint16_t first = 0, count = 0;
+    for (std::int32_t k = 0; k <= tables.transform / 2; ++k) {
+      const double hertz = static_cast<double>(k) * static_cast<double>(options.rate) / tables.transform;
+      const double weight = std::min((hertz - left) / (middle - left), (right - hertz) / (right - middle));
+      if (weight <= 0) continue;
+      if (count++ == 0) first = static_cast<std::uint16_t>(k);
+      tables.triangles.push_back(fixed<std::uint16_t>(weight, 15));
+    }
+    tables.first_bins.push_back(first);
+    tables.bin_counts.push_back(count);
+  }
+  if (tables.triangles.empty())
+    fail("C source: no frequency of a window of ", options.window, " samples lies in the bands of the front end");
+}
+
+/// sqrt(2 / bands), the factor of all cosines but the first, is left to the multipliers.
+void add_cosines(const CFrontEnd& options, CFrontEndTables& tables) {
+  for (std::int64_t c = 0; c < options.coefficients; ++c)
+    for (std::int64_t b = 0; b < options.bands; ++b)
+      tables.cosines.push_back(
+          fixed<std::int16_t>(std::cos(std::numbers::pi * static_cast<double>(c) * (static_cast<double>(b) + 0.5) /
+                                       static_cast<double>(options.bands)),
+                              14));
+}
+
+/// integer = (number - mean) / (deviation * scale) + zero point and 1/2, rounded down, where a number is a logarithm to
+/// base 2, or a sum of such, of 2^16.
+void add_grid(const CFrontEnd& options, const integer::Model& model, CFrontEndTables& tables) {
+  const integer::Grid& grid = model.tensor(model.input).grid;
+  std::vector<double> factors, offsets;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(options.numbers()); ++c) {
+    const double mean = model.input_standard ? double{model.input_standard->mean[c]} : 0;
+    const double step = (model.input_standard ? double{model.input_standard->deviation[c]} : 1) * double{grid.scale};
+    const double norm =
+        options.coefficients == 0 ? 1 : std::sqrt((c == 0 ? 1.0 : 2.0) / static_cast<double>(options.bands));
+    factors.push_back(std::ldexp(std::numbers::ln2 * norm / step, -16));
+    offsets.push_back(0.5 + grid.zero_point - mean / step);
+  }
+  const auto fits = [&](int shift) {
+    return std::ranges::all_of(factors, [&](double factor) { return std::ldexp(factor, shift) < 0x1p28; }) &&
+           std::ranges::all_of(offsets, [&](double offset) { return std::ldexp(std::abs(offset), shift) < 0x1p60; });
+  };
+  if (!fits(0)) fail("C source: the deviations of the front end's numbers are too small for integers");
+  while (tables.shift < 60 && fits(tables.shift + 1)) ++tables.shift;
+  for (const double factor : factors) tables.multipliers.push_back(fixed<std::int32_t>(factor, tables.shift));
+  for (const double offset : offsets) tables.offsets.push_back(fixed<std::int64_t>(offset, tables.shift));
+  tables.most = grid.quant_max();
+}
+
+}  // namespace
+
+std::int64_t CFrontEndTables::bytes() const {
+  constexpr std::int64_t kStruct = 16 * 4;
+  return 4 * std::ssize(hann) + 4 * std::ssize(sines) + 4 * std::ssize(logarithms) + 2 * std::ssize(first_bins) +
+         2 * std::ssize(bin_counts) + 2 * std::ssize(triangles) + 2 * std::ssize(cosines) +
+         4 * std::ssize(multipliers) + 8 * std::ssize(offsets) + kStruct;
+}
+
+FixedFrontEnd::FixedFrontEnd(const CFrontEnd& options, const integer::Model& model) : options_(options) {
+  const integer::TensorInfo& input = model.tensor(model.input);
+  if (input.shape != Shape{options.steps, options.numbers()})
+    fail("C source: the front end makes ", Shape{options.steps, options.numbers()}, ", the model takes ", input.shape);
+  if (options.window < 3 || options.window > kLongestWindow)
+    fail("C source: the front end's windows have ", options.window, " samples; 3 to ", kLongestWindow, " are possible");
+  add_transform(options, tables_);
+  add_bands(options, tables_);
+  add_cosines(options, tables_);
+  add_grid(options, model, tables_);
+}
+
+std::vector<std::uint8_t> FixedFrontEnd::features(std::span<const std::int16_t> samples) const {
+  const front_end end = {.window = static_cast<std::int32_t>(options_.window),
+                         .transform = tables_.transform,
+                         .bands = static_cast<std::int32_t>(options_.bands),
+                         .coefficients = static_cast<std::int32_t>(options_.coefficients),
+                         .hann = tables_.hann.data(),
+                         .sines = tables_.sines.data(),
+                         .logarithms = tables_.logarithms.data(),
+                         .first_bins = tables_.first_bins.data(),
+                         .bin_counts = tables_.bin_counts.data(),
+                         .triangles = tables_.triangles.data(),
+                         .cosines = tables_.cosines.data(),
+                         .least = tables_.least,
+                         .multipliers = tables_.multipliers.data(),
+                         .offsets = tables_.offsets.data(),
+                         .shift = tables_.shift,
+                         .most = tables_.most};
+  if (std::ssize(samples) != options_.samples())
+    fail("the front end takes ", options_.samples(), " samples, got ", samples.size());
+  const auto numbers = static_cast<std::size_t>(options_.numbers()), stride = static_cast<std::size_t>(options_.stride);
+  std::vector<std::int32_t> points(static_cast<std::size_t>(tables_.transform));
+  std::vector<std::int32_t> logs(static_cast<std::size_t>(options_.bands));
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(options_.steps) * numbers);
+  for (std::size_t step = 0; step < static_cast<std::size_t>(options_.steps); ++step)
+    sound_step(&end, samples.data() + step * stride, points.data(), logs.data(), result.data() + step * numbers);
+  return result;
+}
+
+std::vector<std::int16_t> FixedFrontEnd::test_sound() const {
+  const auto count = static_cast<std::uint32_t>(options_.samples());
+  std::vector<std::int16_t> samples;
+  for (std::uint32_t i = 0; i < count; ++i) samples.push_back(test_sample(i, count));
+  return samples;
+}
+
+}  // namespace miniqat::exporters

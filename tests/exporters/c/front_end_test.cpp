@@ -1,0 +1,209 @@
+// The front end of sounds in integers: beside the float one, compiled with sanitizers, and its refusals.
+
+#include "exporters/c/front_end.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <numbers>
+
+#include "core/files/files.h"
+#include "core/tensors/random.h"
+#include "datasets/sound/features.h"
+#include "exporters/c/source.h"
+#include "integer/reference/engine.h"
+#include "tests/errors.h"
+#include "tests/exporters/c/c_project.h"
+#include "tests/exporters/c/sounds.h"
+
+namespace miniqat::exporters::front_end_test {
+namespace {
+
+using integer::Model;
+using testing::kSounds;
+using testing::mentions;
+using testing::sound_model;
+using Samples = std::vector<std::int16_t>;
+
+datasets::SoundOptions float_options(const CFrontEnd& options) {
+  const auto milliseconds = [&](std::int64_t samples) {
+    return 1000 * static_cast<double>(samples) / static_cast<double>(options.rate);
+  };
+  datasets::SoundOptions result;
+  result.features = options.coefficients > 0 ? datasets::Features::kMfcc : datasets::Features::kLogMel;
+  result.rate = options.rate;
+  result.seconds = milliseconds(options.samples()) / 1000;
+  result.window_ms = milliseconds(options.window);
+  result.stride_ms = milliseconds(options.stride);
+  result.bands = options.bands;
+  result.coefficients = options.coefficients;
+  result.low_hz = options.low_hz;
+  result.high_hz = options.high_hz;
+  return result;
+}
+
+/// The largest distance between the integers and the float front end's numbers, in the latter's units: each is
+/// standardised by itself, so that a step of the grid is `grid`, and 128 of them are the most that can be seen.
+double largest_error(const CFrontEnd& options, const Samples& samples, float grid = 1.0f / 1024) {
+  const datasets::FrontEnd front_end(float_options(options));
+  std::vector<float> reals, wanted(static_cast<std::size_t>(options.steps * options.numbers()));
+  for (const std::int16_t sample : samples) reals.push_back(static_cast<float>(sample) / 32768);
+  front_end.features(reals, wanted);
+  CFrontEnd one = options;
+  one.steps = 1;
+  Model model{.name = "error"};
+  model.tensors = {{.name = "x", .shape = {1, options.numbers()}, .grid = {.scale = grid, .zero_point = 128}}};
+  const auto numbers = static_cast<std::size_t>(options.numbers());
+  double largest = 0;
+  for (std::size_t step = 0; step < static_cast<std::size_t>(options.steps); ++step) {
+    const auto at = wanted.begin() + static_cast<std::ptrdiff_t>(step * numbers);
+    model.input_standard =
+        Standard{.mean = {at, at + static_cast<std::ptrdiff_t>(numbers)}, .deviation = std::vector<float>(numbers, 1)};
+    const std::span<const std::int16_t> window(samples.data() + step * static_cast<std::size_t>(options.stride),
+                                               static_cast<std::size_t>(options.window));
+    for (const std::uint8_t value : FixedFrontEnd(one, model).features(window))
+      largest = std::max(largest, std::abs(value - 128) * double{grid});
+  }
+  return largest;
+}
+
+/// Noise below a rising tone, of such an amplitude; half of the time the noise is nearly gone.
+Samples noisy_tone(std::int64_t count, double amplitude) {
+  Random random(3);
+  Samples samples;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto t = static_cast<double>(i);
+    const double noise = (static_cast<double>(random.below(2000)) - 1000) / 2500 * (i % 4000 < 2000 ? 1 : 0.01);
+    samples.push_back(
+        static_cast<std::int16_t>(std::round(32767 * amplitude * (0.6 * std::sin(t * t * 1e-5) + noise))));
+  }
+  return samples;
+}
+
+/// The extremes of 16 bits, and what lies between.
+std::vector<Samples> extremes(std::int64_t count) {
+  const auto made = [&](const std::function<int(std::int64_t)>& sample) {
+    Samples samples;
+    for (std::int64_t i = 0; i < count; ++i) samples.push_back(static_cast<std::int16_t>(sample(i)));
+    return samples;
+  };
+  Random random(7);
+  return {made([](std::int64_t) { return 0; }),
+          made([](std::int64_t) { return -32768; }),
+          made([](std::int64_t) { return 32767; }),
+          made([](std::int64_t i) { return i % 2 == 0 ? 32767 : -32768; }),
+          made([](std::int64_t i) { return i / 40 % 2 == 0 ? 32767 : -32768; }),
+          made([&](std::int64_t i) { return i == count / 2 ? -1 : 0; }),
+          made([&](std::int64_t i) { return i == count / 2 ? -32768 : 1; }),
+          made([&](std::int64_t) { return static_cast<int>(random.below(65536)) - 32768; })};
+}
+
+TEST(FixedFrontEnd, IsTheFloatOneWithinAThousandth) {
+  for (CFrontEnd options :
+       {CFrontEnd{},
+        {.coefficients = 0},
+        {.rate = 8000, .window = 200, .stride = 80, .steps = 30, .bands = 20, .coefficients = 13},
+        {.window = 512, .stride = 512, .steps = 9, .bands = 128, .coefficients = 0, .low_hz = 0, .high_hz = 8000},
+        {.window = 401, .stride = 160, .steps = 12},
+        {.window = 3, .stride = 2, .steps = 40, .bands = 2, .coefficients = 2, .high_hz = 8000}})
+    for (const double amplitude : {0.99, 0.1, 0.01, 0.001})
+      EXPECT_LE(largest_error(options, noisy_tone(options.samples(), amplitude)), 0.0015)
+          << options.window << " " << options.coefficients << " " << amplitude;
+}
+
+/// Bands far below a tone of full scale hold the rounding of 16 bits and little else.
+TEST(FixedFrontEnd, IsNearTheFloatOneBesideAPureTone) {
+  Samples samples;
+  for (int i = 0; i < 16000; ++i) samples.push_back(static_cast<std::int16_t>(std::lround(32767 * std::sin(i * 0.3))));
+  EXPECT_LE(largest_error({}, samples), 0.02);
+  EXPECT_LE(largest_error({.coefficients = 0}, samples), 0.02);
+}
+
+TEST(FixedFrontEnd, SilenceIsTheLeastPower) {
+  EXPECT_EQ(largest_error({.coefficients = 0}, Samples(16000, 0)), 0);
+  EXPECT_LE(largest_error({}, Samples(16000, 0)), 0.0015);
+}
+
+/// Where most bands hold nothing but rounding, 130 dB and more below the samples. An overflow would be many units.
+TEST(FixedFrontEnd, IsNearTheFloatOneAtTheExtremes) {
+  for (const CFrontEnd& options : {CFrontEnd{}, {.coefficients = 0}})
+    for (const Samples& samples : extremes(options.samples()))
+      EXPECT_LE(largest_error(options, samples, 1.0f / 64), 0.3);
+}
+
+TEST(CFrontEndTest, GivesTheSameIntegersAndOutputsUnderSanitizers) {
+  for (const auto& [name, options] : kSounds) {
+    const Model model = sound_model(options);
+    const FixedFrontEnd front_end(options, model);
+    Random random(1);
+    const CSource c = c_source(model, "net", "net.h", testing::random_images(random, model, 1), {}, "", options);
+    const testing::TempDir place;
+    place.write("net.h", c.header);
+    place.write("net.c", c.source);
+    place.write("main.c", R"c(#include <stdio.h>
+#include "net.h"
+int main(void) {
+  static int16_t samples[NET_SAMPLES];
+  static uint8_t input[NET_INPUT_SIZE], output[NET_OUTPUT_SIZE];
+  if (net_sound_self_test() != 0 || net_self_test() != 0) return 1;
+  while (fread(samples, sizeof samples, 1, stdin) == 1) {
+    net_features(samples, input);
+    net_run_sound(samples, output);
+    fwrite(input, sizeof input, 1, stdout);
+    fwrite(output, sizeof output, 1, stdout);
+  }
+  return 0;
+}
+)c");
+    std::string in, expected;
+    for (const Samples& samples : extremes(options.samples())) {
+      in.append(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof(std::int16_t));
+      const std::vector<std::uint8_t> features = front_end.features(samples);
+      const Tensor input =
+          Tensor::from<std::uint8_t>(integer::batch_shape(1, model.tensor(model.input).shape), features);
+      const Tensor output = integer::reference::run(model, input)[static_cast<std::size_t>(model.output)];
+      expected.append(features.begin(), features.end());
+      expected.append(output.data<std::uint8_t>(), output.data<std::uint8_t>() + output.elements());
+    }
+    place.write("in", in);
+    for (const char* flags : {"-O1 -fsanitize=address,undefined -fno-sanitize-recover=all", "-O2"}) {
+      const std::string command = concat("cd '", place.path().string(), "' && cc ", testing::kStrict, " ", flags,
+                                         " -o program main.c net.c && ./program < in > out");
+      ASSERT_EQ(std::system(command.c_str()), 0) << name << " " << flags;
+      EXPECT_EQ(read_file(place.path() / "out"), expected) << name << " " << flags;
+    }
+    // A wrong entry of a table is found, and floats are nowhere.
+    std::string wrong = c.source;
+    const std::size_t sine = wrong.find("1073741824};\n", wrong.find("sound_sines["));
+    ASSERT_NE(sine, std::string::npos);
+    place.write("net.c", wrong.replace(sine, 10, "1000000000"));
+    EXPECT_NE(
+        std::system(
+            concat("cd '", place.path().string(), "' && cc -o program main.c net.c && ./program < in > out").c_str()),
+        0);
+    EXPECT_EQ(c.source.find("float"), std::string::npos) << name;
+  }
+}
+
+TEST(CFrontEndTest, RefusesWhatDoesNotFit) {
+  const CFrontEnd options = kSounds[0].second;
+  const Model model = sound_model(options);
+  const auto refusal = [&](const std::function<void(CFrontEnd&, Model&)>& change) {
+    CFrontEnd other = options;
+    Model changed = model;
+    change(other, changed);
+    return testing::error_of([&] { FixedFrontEnd(other, changed); });
+  };
+  EXPECT_EQ(refusal([](CFrontEnd&, Model&) {}), "");
+  EXPECT_TRUE(mentions(refusal([](CFrontEnd& other, Model&) { other.steps = 7; }), {"makes [7,", "the model takes ["}));
+  EXPECT_TRUE(mentions(refusal([](CFrontEnd& other, Model&) { other.window = 32769; }), {"32769", "3 to 32768"}));
+  EXPECT_TRUE(
+      mentions(refusal([](CFrontEnd& other, Model&) { other.low_hz = 1, other.high_hz = 2; }), {"no frequency"}));
+  EXPECT_TRUE(mentions(refusal([](CFrontEnd&, Model& changed) { changed.input_standard->deviation[0] = 1e-30f; }),
+                       {"deviations", "too small"}));
+}
+
+}  // namespace
+}  // namespace miniqat::exporters::front_end_test
