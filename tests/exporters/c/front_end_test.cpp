@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
-#include <numbers>
+#include <set>
 
 #include "core/files/files.h"
 #include "core/tensors/random.h"
@@ -44,13 +44,17 @@ datasets::SoundOptions float_options(const CFrontEnd& options) {
   return result;
 }
 
+std::vector<float> float_features(const CFrontEnd& options, const Samples& samples) {
+  std::vector<float> reals, features(static_cast<std::size_t>(options.steps * options.numbers()));
+  for (const std::int16_t sample : samples) reals.push_back(static_cast<float>(sample) / 32768);
+  datasets::FrontEnd(float_options(options)).features(reals, features);
+  return features;
+}
+
 /// The largest distance between the integers and the float front end's numbers, in the latter's units: each is
 /// standardised by itself, so that a step of the grid is `grid`, and 128 of them are the most that can be seen.
 double largest_error(const CFrontEnd& options, const Samples& samples, float grid = 1.0f / 1024) {
-  const datasets::FrontEnd front_end(float_options(options));
-  std::vector<float> reals, wanted(static_cast<std::size_t>(options.steps * options.numbers()));
-  for (const std::int16_t sample : samples) reals.push_back(static_cast<float>(sample) / 32768);
-  front_end.features(reals, wanted);
+  const std::vector<float> wanted = float_features(options, samples);
   CFrontEnd one = options;
   one.steps = 1;
   Model model{.name = "error"};
@@ -80,6 +84,35 @@ Samples noisy_tone(std::int64_t count, double amplitude) {
         static_cast<std::int16_t>(std::round(32767 * amplitude * (0.6 * std::sin(t * t * 1e-5) + noise))));
   }
   return samples;
+}
+
+/// Mean, deviation and grid, which are one multiplication and one sum here: at most a step apart, also at the grid's
+/// ends.
+TEST(FixedFrontEnd, GivesTheIntegersOfStandardisedNumbers) {
+  for (const bool is_standardised : {true, false})
+    for (const auto& [name, options] : kSounds) {
+      Model model = sound_model(options);
+      if (!is_standardised) {
+        model.tensors[0].grid = {.scale = 0.1f, .zero_point = 200, .bits = 8};
+        model.input_standard = {};
+      }
+      const Samples samples = noisy_tone(options.samples(), 0.5);
+      const std::vector<std::uint8_t> found = FixedFrontEnd(options, model).features(samples);
+      const std::vector<float> wanted = float_features(options, samples);
+      std::set<int> seen;
+      int apart = 0;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        const float number = is_standardised ? model.input_standard->standardised(
+                                                   i % static_cast<std::size_t>(options.numbers()), wanted[i])
+                                             : wanted[i];
+        const int integer = integer::quantize(model.tensors[0].grid, number);
+        EXPECT_LE(std::abs(integer - found[i]), 1) << name << " " << i;
+        apart += integer == found[i] ? 0 : 1;
+        seen.insert(integer);
+      }
+      EXPECT_LE(apart, std::ssize(found) / 50) << name;
+      EXPECT_GT(seen.size(), 20u) << name;
+    }
 }
 
 /// The extremes of 16 bits, and what lies between.
