@@ -5,10 +5,12 @@
 #include "bench/roofline.h"
 #include "cli/commands.h"
 #include "cli/display/tables.h"
+#include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/notes.h"
 #include "core/engine/profile.h"
+#include "core/text/classic.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
@@ -23,6 +25,7 @@
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"
+#include "training/task/metrics.h"
 #include "training/verify/verifier.h"
 
 namespace miniqat::cli {
@@ -46,7 +49,23 @@ struct EvalArguments {
   bool wrong = false;
   bool json = false;
   bool profile = false;
+  std::optional<double> threshold;
 };
+
+/// The settings that say how --model reads own files; a run has its own, and the file knows how numbers are
+/// standardised.
+constexpr const char* kReadingSettings[] = {"target",    "inputs",   "answers",      "group_by", "test_groups",
+                                            "pad_to",    "features", "sample_rate",  "seconds",  "window_ms",
+                                            "stride_ms", "bands",    "coefficients", "low_hz",   "high_hz"};
+
+using ReadingFlags = SettingFlags<TrainSettings>;
+
+FlagChanges reading_changes() {
+  return {.only = {std::begin(kReadingSettings), std::end(kReadingSettings)},
+          .groups = {{.heading = "Own files of --model",
+                      .first = {},
+                      .more = {std::begin(kReadingSettings), std::end(kReadingSettings)}}}};
+}
 
 /// What is evaluated, in words.
 struct Subject {
@@ -88,9 +107,51 @@ EvalResult evaluate_simulation(const RunSource& run, const datasets::Dataset& pi
   return result;
 }
 
-void refuse_classes(const EvalArguments& arguments, const Task& task) {
+void refuse_of_other_tasks(const EvalArguments& arguments, const Task& task) {
+  if (arguments.threshold && task.finding == nullptr)
+    throw UsageError(concat("--threshold is for anomalies and labels; the task is ", task.name));
   if (&task == &classification() || (!arguments.by_class && !arguments.wrong)) return;
   throw UsageError(concat(arguments.by_class ? "--by-class" : "--wrong", " is for classes; the task is ", task.name));
+}
+
+std::string finding_name(const datasets::Dataset& data, std::size_t k) {
+  return data.targets.defined() ? target_name(data, k) : "anomaly";
+}
+
+Json detections_json(const EvalArguments& arguments, const datasets::Dataset& data, const Evaluation& evaluation) {
+  const auto share = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
+  Json list = Json::array();
+  for (std::size_t k = 0; k < evaluation.findings.size(); ++k) {
+    const Finding& one = evaluation.findings[k];
+    const Detections found = detections_at(*arguments.threshold, one.scores, one.labels);
+    list.push_back({{"label", finding_name(data, k)},
+                    {"true_positives", found.true_positives},
+                    {"false_positives", found.false_positives},
+                    {"false_negatives", found.false_negatives},
+                    {"true_negatives", found.true_negatives},
+                    {"precision", share(found.precision())},
+                    {"recall", share(found.recall())},
+                    {"f1", share(found.f1())}});
+  }
+  return list;
+}
+
+/// A line for each label, or for the anomalies.
+std::string detection_table(const EvalArguments& arguments, const datasets::Dataset& data,
+                            const Evaluation& evaluation) {
+  const auto share = [](const std::optional<double>& value) { return value ? percent(*value) : "-"; };
+  std::vector<TableLine> lines = {{"label", "precision", "recall", "F1", "there", "found", "of these right"}};
+  for (std::size_t k = 0; k < evaluation.findings.size(); ++k) {
+    const Finding& one = evaluation.findings[k];
+    const Detections found = detections_at(*arguments.threshold, one.scores, one.labels);
+    lines.push_back({name_cell(finding_name(data, k)), share(found.precision()), share(found.recall()),
+                     found.f1() ? formatted("%.4f", *found.f1()) : "-",
+                     std::to_string(found.true_positives + found.false_negatives),
+                     std::to_string(found.true_positives + found.false_positives),
+                     std::to_string(found.true_positives)});
+  }
+  return concat("found: ", data.targets.defined() ? "labels of a probability" : "errors", " of at least ",
+                exact(*arguments.threshold), "\n", aligned(lines, 1));
 }
 
 void print_evaluation_json(const EvalArguments& arguments, const Subject& subject, const datasets::Dataset& split,
@@ -102,7 +163,12 @@ void print_evaluation_json(const EvalArguments& arguments, const Subject& subjec
                {"examples", evaluation.examples}};
   if (result.answers) json["correct"] = evaluation.correct();
   for (const Measure& one : evaluation.measures) json[one.kind->key] = one.value;
+  if (result.answers && result.answers->top_five()) json["top5_accuracy"] = *result.answers->top_five();
   json["loss"] = evaluation.loss;
+  if (arguments.threshold) {
+    json["threshold"] = *arguments.threshold;
+    json["found"] = detections_json(arguments, split, evaluation);
+  }
   if (arguments.by_class) {
     json["classes"] = result.answers->classes_json();
     json["confusion"] = result.answers->confusion_json();
@@ -126,9 +192,12 @@ void print(const EvalArguments& arguments, const Subject& subject, const dataset
   }
   const Evaluation& evaluation = result.evaluation;
   const std::string part = evaluation.examples < split.size() ? concat("first ", evaluation.examples, " of ") : "";
-  std::printf("%s %s%s on %s (%s%s): %s, loss %.4f\n", printable(subject.model).c_str(), subject.quantization.c_str(),
+  const std::optional<double> top_five = result.answers ? result.answers->top_five() : std::nullopt;
+  std::printf("%s %s%s on %s (%s%s): %s%s, loss %.4f\n", printable(subject.model).c_str(), subject.quantization.c_str(),
               subject.integer ? " integers" : "", split.name.c_str(), part.c_str(), arguments.split.c_str(),
-              evaluation.text(true).c_str(), evaluation.loss);
+              evaluation.text(true).c_str(), top_five ? concat(", top-5 ", percent(*top_five)).c_str() : "",
+              evaluation.loss);
+  if (arguments.threshold) std::printf("\n%s", detection_table(arguments, split, evaluation).c_str());
   if (arguments.by_class) std::printf("\n%s", class_table(*result.answers).c_str());
   if (arguments.wrong) std::printf("\n%s", wrong_table(*result.answers).c_str());
 }
@@ -140,7 +209,7 @@ datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets
 void evaluate_run(const EvalArguments& arguments) {
   const RunSource run =
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
-  refuse_classes(arguments, task_of(run.settings));
+  refuse_of_other_tasks(arguments, task_of(run.settings));
   require_split(run, arguments.split, arguments.dataset);
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = split_of(data, arguments.split);
@@ -168,10 +237,13 @@ void evaluate_run(const EvalArguments& arguments) {
 
 /// Own files take on the size and the colour of the model's input, and its grid if that is their bytes'. (A network
 /// that quantizes its input itself does not say what the bytes were.) Numbers and targets are standardised as those
-/// were that it was trained with, or not at all.
-datasets::LoadOptions load_options(const integer::Model& model, const Task& task) {
+/// were that it was trained with, or not at all. `reading`: the flags.
+datasets::LoadOptions load_options(const integer::Model& model, const Task& task, const TrainSettings& reading) {
   const integer::TensorInfo& input = model.tensor(model.input);
-  datasets::LoadOptions options{.class_names = model.class_names, .train_optional = true};
+  datasets::LoadOptions options{.numbers = number_options(reading),
+                                .sounds = sound_options(reading),
+                                .class_names = model.class_names,
+                                .train_optional = true};
   if (&task == &classification()) options.least_classes = static_cast<int>(model.tensor(model.output).shape.elements());
   datasets::NumberOptions& numbers = options.numbers;
   const auto shared = [](const std::optional<Standard>& standard) {
@@ -188,7 +260,7 @@ datasets::LoadOptions load_options(const integer::Model& model, const Task& task
 }
 
 /// A model.miniqat file knows its integers, but no data set.
-void evaluate_file(const EvalArguments& arguments) {
+void evaluate_file(const EvalArguments& arguments, const ReadingFlags& flags) {
   if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
   if (is_onnx_file(arguments.model))
     throw UsageError(
@@ -199,8 +271,11 @@ void evaluate_file(const EvalArguments& arguments) {
   check_dataset(arguments.dataset, arguments.data_dir);
   const integer::Model model = integer::read_model(arguments.model);
   const Task& task = model.task.empty() ? classification() : find_task(model.task);
-  refuse_classes(arguments, task);
-  datasets::LoadOptions options = load_options(model, task);
+  refuse_of_other_tasks(arguments, task);
+  TrainSettings reading;
+  flags.apply(reading);
+  reading.dataset = arguments.dataset;
+  datasets::LoadOptions options = load_options(model, task, reading);
   options.skip_broken = arguments.skip_broken;
   options.accept = [&](const Shape& example) {
     require_pictures_fit(model, example, arguments.dataset, arguments.model);
@@ -220,14 +295,16 @@ void evaluate_file(const EvalArguments& arguments) {
   warn_of_one_answer(result, subject, pictures, arguments.dataset);
 }
 
-void evaluate_what_was_given(const EvalArguments& arguments) {
+void evaluate_what_was_given(const EvalArguments& arguments, const ReadingFlags& flags) {
   if (arguments.run.empty() == arguments.model.empty()) throw MissingArgument("give one of --run and --model");
   if (arguments.profile && (arguments.integer || !arguments.model.empty()))
     throw UsageError("--profile times the simulation: it goes without --integer and --model");
   if (arguments.profile && arguments.json) refuse_ignored("--profile", "--json");
+  if (const std::vector<std::string> given = flags.given(); !given.empty() && arguments.model.empty())
+    throw UsageError(concat(flag_of(given.front()), " goes with --model: a run reads its data as it was trained"));
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   if (arguments.run.empty())
-    evaluate_file(arguments);
+    evaluate_file(arguments, flags);
   else
     evaluate_run(arguments);
 }
@@ -235,7 +312,8 @@ void evaluate_what_was_given(const EvalArguments& arguments) {
 }  // namespace
 
 void add_eval(CommandLine& program) {
-  Command command = program.command("eval", "Measure a run's accuracy with its evaluation graph, or as integers");
+  Command command = program.command(
+      "eval", "Measure a run's accuracy, or what else its task measures, with its evaluation graph or as integers");
   const auto arguments = std::make_shared<EvalArguments>();
   command.run(arguments->run, "a run directory", Command::Run::kOptional);
   command.option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
@@ -258,10 +336,14 @@ void add_eval(CommandLine& program) {
       "print accuracy by class and the confusion matrix; of more than 20 classes, the worst and the most frequent confusions");
   command.flag("--wrong", arguments->wrong,
                "list the pictures with a wrong class: file (of pictures in folders), index, label, predicted, score");
+  command.option(
+      "--threshold", arguments->threshold,
+      "print precision and recall where an anomaly is an error of at least this number, or a label has at least this probability");
   command.flag("--json", arguments->json, "print one JSON object");
   command.flag("--profile", arguments->profile,
                "print where the time of the batches went, by node, op and phase, beside what this machine allows");
-  command.action([arguments] { evaluate_what_was_given(*arguments); });
+  const auto flags = std::make_shared<ReadingFlags>(command, kRunHeading, reading_changes());
+  command.action([arguments, flags] { evaluate_what_was_given(*arguments, *flags); });
 }
 
 }  // namespace miniqat::cli

@@ -72,7 +72,7 @@ void print_numbers(const AskedPictures& examples, const std::vector<Prediction>&
 void print_predictions(const PredictArguments& arguments, const AskedPictures& pictures,
                        const std::vector<Prediction>& predictions) {
   if (!predictions.empty() && !predictions.front().outputs.empty()) return print_numbers(pictures, predictions);
-  std::vector<TableLine> lines = {{"picture", "label", "class", "score", "next"}};
+  std::vector<TableLine> lines = {{pictures.data.noun(), "label", "class", "score", "next"}};
   const bool are_files = !pictures.asked.front().file.empty();
   if (are_files) lines[0].emplace_back("file");
   for (std::size_t i = 0; i < predictions.size(); ++i) {
@@ -97,7 +97,7 @@ void print_predictions(const PredictArguments& arguments, const AskedPictures& p
 }
 
 Json prediction_json(const datasets::Dataset& data, const AskedPicture& asked, const Prediction& prediction) {
-  Json json = {{"picture", asked.number ? Json(*asked.number) : Json(asked.word)},
+  Json json = {{data.noun(), asked.number ? Json(*asked.number) : Json(asked.word)},
                {"label", asked.label ? Json(*asked.label) : Json(nullptr)}};
   if (!asked.file.empty()) json["file"] = asked.file;
   if (!prediction.outputs.empty()) {
@@ -122,7 +122,7 @@ void print_predictions_json(const PredictArguments& arguments, const RunSource& 
                      {"integer", arguments.integer},
                      {"dataset", pictures.from_files ? Json(nullptr) : Json(pictures.data.name)},
                      {"split", pictures.from_files ? Json(nullptr) : Json(arguments.source.split)},
-                     {"pictures", std::move(list)}};
+                     {concat(pictures.data.noun(), "s"), std::move(list)}};
   std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
@@ -143,12 +143,14 @@ void predict_pictures(const PredictArguments& arguments) {
 }  // namespace
 
 void add_predict(CommandLine& program) {
-  Command command = program.command("predict", "Ask a run for the classes of some pictures");
+  Command command =
+      program.command("predict", "Ask a run for the classes of some pictures, or its numbers for other examples");
   const auto arguments = std::make_shared<PredictArguments>();
   command.run(arguments->run, "a run directory", Command::Run::kRequired, &arguments->pictures);
   command
-      .option("PICTURE", arguments->pictures,
-              "pictures by their numbers in the data set, from 0, or files of pictures: `miniqat predict RUN 0 7 42`")
+      .option(
+          "PICTURE", arguments->pictures,
+          "pictures, or other examples, by their numbers in the data set, from 0, or files of pictures: `miniqat predict RUN 0 7 42`")
       .value_name("...")
       .shown_default("");
   command.option("--dataset", arguments->source.dataset, "a data set; default: the run's own");
@@ -163,7 +165,9 @@ void add_predict(CommandLine& program) {
   command.flag("--integer", arguments->integer, "ask the integer-only model instead of the simulation");
   command.option("--top", arguments->top, "number of classes to show for each picture").in_range(1, 1000);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
-  command.flag("--json", arguments->json, "print one JSON object, with the scores of all classes");
+  command.flag(
+      "--json", arguments->json,
+      "print one JSON object: a list of \"pictures\", or of \"examples\" where these are numbers, with the scores of all classes");
   command.action([arguments] { predict_pictures(*arguments); });
 }
 

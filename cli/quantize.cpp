@@ -57,7 +57,7 @@ FlagChanges training_changes() {
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training pictures; 0: no estimate; default: 50 if the network has batch norms"}};
   for (const char* setting : {"model", "dataset"}) changes.shown_defaults[setting] = "";
   for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
-                              "label_smoothing", "class_weights", "seed", "log_every", "save_every"})
+                              "label_smoothing", "huber", "class_weights", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
   for (const char* setting : {"validation", "bn_fold", "sums_bits", "reestimate"}) changes.shown_defaults[setting] = "";
   changes.groups = groups_of_training();

@@ -288,7 +288,7 @@ void add_run(CommandLine& program) {
   command
       .option(
           "--index", arguments->index,
-          "feed pictures of a data set, a batch from this number on, 0 the first, and their labels; at the end of the data the last picture is repeated, with a note")
+          "feed pictures of a data set, a batch from this number on, 0 the first, and their labels or targets; at the end of the data the last picture is repeated, with a note")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   command.option("--dataset", arguments->dataset, "with --index: a data set; default: the run's own");
   command.option("--data-dir", arguments->data_dir, kDataDirHelp);

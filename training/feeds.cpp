@@ -12,10 +12,16 @@
 namespace miniqat::training {
 namespace {
 
-bool takes_labels(const Node& node, std::int64_t n) {
-  const bool fits = node.as<Placeholder>() != nullptr && node.output_specs()[0].dtype == DType::kInt32 &&
-                    node.output_specs()[0].shape == Shape{n};
-  return fits && !losses_with_target(node.output(), TargetValues::kClasses).empty();
+/// What a placeholder that a loss compares with is fed of a batch; undefined for any other.
+Tensor answers_for(const Node& node, const datasets::Examples& batch) {
+  if (node.as<Placeholder>() == nullptr) return {};
+  const auto compares = [&](TargetValues values) { return !losses_with_target(node.output(), values).empty(); };
+  const bool is_of_classes = compares(TargetValues::kClasses);
+  if (!is_of_classes && !compares(TargetValues::kNumbers) && !compares(TargetValues::kProbabilities)) return {};
+  const Tensor& answers = is_of_classes ? batch.labels : batch.targets;
+  const TensorSpec& spec = node.output_specs()[0];
+  const bool fits = answers.defined() && spec.dtype == answers.dtype() && spec.shape == answers.shape();
+  return fits ? answers : Tensor();
 }
 
 /// The fewest classes that a loss with these labels tells apart; 1 where there is none.
@@ -64,7 +70,7 @@ Feeds picture_feeds(const Graph& graph, const Feeds& fed, const datasets::Datase
   datasets::for_each_batch(batch_of_them, n, [&](const datasets::EvaluationBatch& batch) {
     feed(images, batch.images);
     for (const Node* node : graph.nodes())
-      if (takes_labels(*node, n)) feed(node->output(), batch.labels);
+      if (const Tensor answers = answers_for(*node, batch); answers.defined()) feed(node->output(), answers);
   });
   return feeds;
 }

@@ -9,9 +9,9 @@
 namespace miniqat::training {
 
 /// Pictures from a data set for the placeholders that `fed` leaves out: a batch from number `first` on, the last
-/// picture repeated where there are fewer, for the graph's input [n, h, w, c], and their labels for int32 placeholders
-/// [n] that a loss takes as classes. Throws Error for a graph without such an input and pictures of
-/// another size, and for a number out of range. `source` names the graph.
+/// picture repeated where there are fewer, for the graph's input [n, h, w, c], and what a loss compares with: their
+/// labels for int32 placeholders [n] taken as classes, their targets for float32 ones [n, k]. Throws Error for a graph
+/// without such an input and pictures of another size, and for a number out of range. `source` names the graph.
 Feeds picture_feeds(const Graph& graph, const Feeds& fed, const datasets::Dataset& pictures, std::int64_t first,
                     const std::string& source);
 

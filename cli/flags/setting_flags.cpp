@@ -64,7 +64,7 @@ const std::vector<FlagGroup>& groups_of_training() {
       {.heading = "Schedule",
        .first = {"epochs", "steps", "batch_size", "optimizer", "learning_rate"},
        .more = {"schedule", "warmup_steps", "schedule_every", "schedule_factor", "scale_learning_rate",
-                "range_learning_rate", "momentum", "nesterov", "weight_decay", "decay_all", "label_smoothing",
+                "range_learning_rate", "momentum", "nesterov", "weight_decay", "decay_all", "label_smoothing", "huber",
                 "dampening"}},
       {.heading = kRunHeading,
        .first = {"threads", "seed"},

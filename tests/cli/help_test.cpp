@@ -91,7 +91,7 @@ TEST_F(Help, OfATrainingHasGroupsAndWhatAFirstWeekNeeds) {
 }
 
 TEST_F(Help, OfShortListsIsWhole) {
-  for (const std::string command : {"eval", "runs", "models"}) {
+  for (const std::string command : {"predict", "runs", "models"}) {
     const std::string first = help_of({command, "--help"});
     EXPECT_EQ(help_of({command, "--help-all"}), first);
     EXPECT_EQ(first.find("--help-all"), std::string::npos) << first;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/files/safetensors.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
@@ -72,9 +73,33 @@ TEST_F(TasksTest, ARegressionGoesFromATableToIntegersInC) {
   EXPECT_GT(verified["runtimes"][0]["r2"].get<double>(), 0.9);
   EXPECT_EQ(verified["runtimes"][0]["outputs"]["share"], 1.0) << "C computes what the engine computes";
   const nlohmann::json predicted = nlohmann::json::parse(run("predict bits 0 --json"));
-  EXPECT_NEAR(predicted["pictures"][0]["outputs"][0].get<double>(), 20, 8) << "in the units of the table";
+  EXPECT_NEAR(predicted["examples"][0]["outputs"][0].get<double>(), 20, 8) << "in the units of the table";
   run("sensitivity --run float --bits 4 --out sensitivity");
   EXPECT_GT(json_of(place_.path() / "sensitivity/sensitivity.json")["float"]["r2"].get<double>(), 0.9);
+}
+
+TEST_F(TasksTest, AHuberLossIsKept) {
+  run(concat("train --dataset sums.csv --target sum --float --epochs 2 --huber 0.5 --out float", kShort));
+  run("quantize --run float --weight-bits 8 --activation-bits 8 --epochs 1 --out bits");
+  for (const char* name : {"float", "bits"}) {
+    EXPECT_EQ(json_of(place_.path() / name / "config.json")["huber"], 0.5) << name;
+    EXPECT_NE(testing::bytes_of(place_.path() / name / "train_graph.json").find("\"Huber\""), std::string::npos)
+        << name;
+  }
+  testing::expect_text(refused("train --huber 1 --steps 1 --out x"), {"huber", "numbers"});
+  testing::expect_text(refused(concat("train --dataset flags.csv --target up,right --huber 1 --out x", kShort)),
+                       {"huber", "numbers"});
+}
+
+TEST_F(TasksTest, ARunIsFedWithItsTargets) {
+  run(concat("train --dataset sums.csv --target sum --float --steps 2 --out float", kShort));
+  run("run float --train --index 0 --split train --fetch targets --out out.safetensors");
+  const Tensor fed = read_safetensors(place_.path() / "out.safetensors").tensors.at("targets");
+  const nlohmann::json summary = json_of(place_.path() / "float/summary.json");
+  // The first row: a is -1.5, b is -1.4.
+  const double sum = 20 + 3 * -1.5 + 1.4;
+  EXPECT_NEAR(fed.values<float>()[0] * summary["target_std"][0].get<double>() + summary["target_mean"][0].get<double>(),
+              sum, 1e-4);
 }
 
 TEST_F(TasksTest, ExportsKnowTaskAndUnits) {
@@ -92,6 +117,12 @@ TEST_F(TasksTest, ExportsKnowTaskAndUnits) {
   const nlohmann::json of_file = nlohmann::json::parse(run("eval --model net.miniqat --dataset own.csv --json"));
   for (const char* key : {"r2", "mae", "mse", "loss", "examples"}) EXPECT_EQ(of_file[key], of_run[key]) << key;
   testing::expect_text(refused("eval --model net.miniqat --dataset own.csv --by-class"), {"--by-class", "regress"});
+  table.replace(table.find("target"), 6, "yield");
+  place_.write("other.csv", table);
+  testing::expect_text(refused("eval --model net.miniqat --dataset other.csv"), {"the input is [2]", "[3]"});
+  EXPECT_EQ(nlohmann::json::parse(run("eval --model net.miniqat --dataset other.csv --target yield --json"))["r2"],
+            of_run["r2"]);
+  testing::expect_text(refused("eval bits --target yield"), {"--target goes with --model"});
 
   run("export bits --format json --out net.json");
   const nlohmann::json json = json_of(place_.path() / "net.json"),
@@ -119,7 +150,24 @@ TEST_F(TasksTest, SeveralLabelsAreTwoColumnsOfZerosAndOnes) {
   const std::string trained =
       run(concat("train --dataset flags.csv --target up,right --epochs 20 --out labels", kShort));
   EXPECT_NE(trained.find("task multilabel: from [2] to 2 numbers"), std::string::npos) << trained;
-  EXPECT_GT(nlohmann::json::parse(run("eval labels --integer --json"))["label_accuracy"].get<double>(), 0.85);
+  const auto found_at = [&](const char* threshold) {
+    return nlohmann::json::parse(run(concat("eval labels --integer --json --threshold ", threshold)));
+  };
+  const nlohmann::json half = found_at("0.5"), all = found_at("0");
+  EXPECT_GT(half["label_accuracy"].get<double>(), 0.85);
+  ASSERT_EQ(half["found"].size(), 2u);
+  EXPECT_EQ(half["found"][1]["label"], "right");
+  double right = 0;
+  for (const nlohmann::json& one : half["found"]) {
+    const double found = one["true_positives"].get<double>();
+    EXPECT_EQ(one["precision"], found / (found + one["false_positives"].get<double>()));
+    EXPECT_EQ(one["recall"], found / (found + one["false_negatives"].get<double>()));
+    right += found + one["true_negatives"].get<double>();
+  }
+  EXPECT_NEAR(half["label_accuracy"].get<double>(), right / (2 * half["examples"].get<double>()), 1e-12);
+  for (const nlohmann::json& one : all["found"]) EXPECT_EQ(one["recall"], 1.0) << "no probability is below 0";
+  testing::expect_text(run("eval labels --threshold 0.5"), {"of at least 0.5", "precision", "right "});
+  testing::expect_text(refused("eval labels --by-class"), {"--by-class", "multilabel"});
 }
 
 TEST_F(TasksTest, ARunIsResumedWithItsTask) {
@@ -144,6 +192,11 @@ TEST_F(TasksTest, AnAutoencoderIsMeasuredByItsAnomalies) {
   run("train --dataset hums.csv --model autoencoder --width 0.25 --batch-size 10 --threads 1 --epochs 10 --out anomalies");
   const nlohmann::json result = nlohmann::json::parse(run("eval anomalies --integer --json"));
   for (const char* key : {"auc", "partial_auc", "mse"}) EXPECT_TRUE(result.contains(key)) << key;
+  const nlohmann::json found = nlohmann::json::parse(run("eval anomalies --integer --json --threshold 1e-9"))["found"];
+  EXPECT_EQ(found[0]["label"], "anomaly");
+  EXPECT_EQ(found[0]["recall"], 1.0) << "no reconstruction in integers is so near";
+  EXPECT_EQ(found[0]["true_negatives"], 0);
+  EXPECT_GT(found[0]["false_positives"], 5);
 }
 
 TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {
@@ -163,6 +216,7 @@ TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {
   EXPECT_FALSE(fs::exists(place_.path() / "x")) << "a run that cannot begin leaves nothing behind";
   run(concat("train --dataset sums.csv --target sum --epochs 2 --out bits", kShort));
   EXPECT_TRUE(mentions(line_of(refused("eval bits --by-class")), {"--by-class", "regress"}));
+  EXPECT_TRUE(mentions(line_of(refused("eval bits --threshold 1")), {"--threshold", "regress"}));
   EXPECT_TRUE(mentions(line_of(refused("export bits --format html --out x.html")), {"pictures", "numbers"}));
 }
 

@@ -5,6 +5,7 @@
 #include "core/tensors/tensor.h"
 #include "core/text/json.h"
 #include "training/evaluate/evaluator.h"
+#include "training/task/metrics.h"
 
 namespace miniqat::training {
 
@@ -21,6 +22,10 @@ void Answers::add(std::int64_t index, std::span<const float> logits) {
   by_class_[static_cast<std::size_t>(label)].count(predicted, label);
   ++counts_[{label, predicted}];
   undecided_ += predicted < 0 ? 1 : 0;
+  if (has_many_classes() && predicted >= 0) {
+    const std::vector<double> row(logits.begin(), logits.end());
+    in_top_five_ += top_k_accuracy(row, std::ssize(row), std::span(&label, 1), 5) > 0 ? 1 : 0;
+  }
   if (predicted == label) return;
   const double score = predicted < 0 ? std::numeric_limits<double>::quiet_NaN()
                                      : class_scores(logits)[static_cast<std::size_t>(predicted)];
@@ -29,6 +34,11 @@ void Answers::add(std::int64_t index, std::span<const float> logits) {
                     .predicted = predicted,
                     .score = score,
                     .file = files_ ? files_->at(static_cast<std::size_t>(index)) : ""});
+}
+
+std::optional<double> Answers::top_five() const {
+  if (!has_many_classes()) return {};
+  return static_cast<double>(in_top_five_) / static_cast<double>(labels_.elements());
 }
 
 std::int64_t Answers::count(std::int64_t label, std::int64_t predicted) const {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,6 +47,9 @@ class Answers {
   const Hits& of_class(std::int64_t label) const { return by_class_[static_cast<std::size_t>(label)]; }
   /// Pictures without a predicted class.
   std::int64_t undecided() const { return undecided_; }
+  /// The share of pictures whose label is among the five highest logits (top_k_accuracy()); a NaN counts as wrong. None
+  /// of ten classes and fewer, of which five are half.
+  std::optional<double> top_five() const;
   /// In the order of the pictures.
   const std::vector<WrongAnswer>& wrong() const { return wrong_; }
 
@@ -58,6 +62,8 @@ class Answers {
   nlohmann::ordered_json wrong_json() const;
 
  private:
+  bool has_many_classes() const { return classes() > 10; }
+
   Tensor labels_;
   std::shared_ptr<const std::vector<std::string>> files_;
   std::vector<std::string> names_;
@@ -65,6 +71,7 @@ class Answers {
   /// A matrix would be mostly zeros where there are thousands of classes.
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> counts_;
   std::int64_t undecided_ = 0;
+  std::int64_t in_top_five_ = 0;
   std::vector<WrongAnswer> wrong_;
 };
 

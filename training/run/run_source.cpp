@@ -242,7 +242,7 @@ FloatRun read_float_model(const TrainSettings& settings) {
   Session session(result.training.graph);
   start_from(settings.model, session);
   result.checkpoint = session.checkpoint();
-  add_loss(result.training, {settings.label_smoothing, class_weights_of(settings, data.train)});
+  add_loss(result.training, {settings.label_smoothing, class_weights_of(settings, data.train), settings.huber});
   result.evaluation = without_loss(result.training);
   return result;
 }

@@ -121,6 +121,8 @@ struct TrainSettings {
   bool decay_all = false;
   double range_learning_rate = 0.003;
   double label_smoothing = 0;
+  /// The delta of the Huber loss of numbers; 0: the squared error.
+  double huber = 0;
   /// "balanced", a JSON file (class_weights_of()), or "" for none.
   std::string class_weights;
   double dampening = 0;
@@ -206,7 +208,8 @@ inline const auto& settings_of_numbers() {
               "own arrays and tables: pictures, numbers (of any shape, rounded to nothing), or auto: what they can be"),
       Setting(
           "target", &S::target,
-          "own tables: the columns to predict, by names or by numbers from 0, with commas between them; default: label, class or target"),
+          "own tables: the columns to predict, by names or by numbers from 0, with commas between them; default: label, class or target. "
+          "Own sounds in one folder: a regular expression whose first capture in the path of a file is its class"),
       Setting(
           "answers", &S::answers,
           "own tables and arrays: classes, targets (numbers to predict), or auto: whole numbers and texts are classes"),
@@ -283,6 +286,10 @@ inline const auto& settings_of_optimization() {
       Setting("label_smoothing", &S::label_smoothing,
               "share of each label that is spread evenly over all classes, in [0, 1); affects the training loss only",
               Limits{0, std::nextafter(1.0, 0.0), "must be in [0, 1)"}),
+      Setting(
+          "huber", &S::huber,
+          "regress, reconstruct: errors above this, in standard deviations, count in proportion in the training loss instead of squared (Huber 1964), so that a few wild ones do not rule it; 0: all are squared",
+          at_least(0)),
       Setting(
           "class_weights", &S::class_weights,
           "balanced: the training loss of a picture is multiplied so that each class counts alike, however many pictures it has; or a JSON file, {\"class\": weight, ...}. "

@@ -22,6 +22,7 @@ std::int64_t classes_of_data(const datasets::Dataset& data) {
 }
 
 TrainingEnds add_class_loss(Graph& graph, const Output&, const Output& logits, const LossOptions& options) {
+  options.require_no_numbers();
   const Output labels = layers::placeholder(graph, graph.unique_name("labels"), {logits.shape()[0]}, DType::kInt32);
   return {labels, layers::softmax_cross_entropy(
                       graph, logits, labels, graph.unique_name("loss"),
@@ -60,6 +61,7 @@ Evaluation conclude_classes(const Scored& scored) {
     const double* one = &scored.scores[static_cast<std::size_t>(i) * kClassScores];
     const auto label = static_cast<std::int64_t>(one[kLabel]), answer = static_cast<std::int64_t>(one[kAnswer]);
     of_batch += one[kLoss];
+    result.losses.push_back(one[kLoss]);
     if ((i + 1) % batch == 0 || i + 1 == result.examples) result.loss += std::exchange(of_batch, 0);
     hits.count(answer, label);
     ++result.by_class[static_cast<std::size_t>(label)].labels;

@@ -50,6 +50,14 @@ struct ClassHits {
   std::int64_t correct = 0;
 };
 
+/// What is looked for in each example, an anomaly or one label of several, and how much the network speaks for it.
+struct Finding {
+  /// The error of a reconstruction, or the probability of a label, 0 to 1.
+  std::vector<double> scores = {};
+  /// 1 where it is there, else 0.
+  std::vector<std::int32_t> labels = {};
+};
+
 /// What came of a network's outputs for the examples of a data set.
 struct Evaluation {
   std::int64_t examples = 0;
@@ -59,6 +67,11 @@ struct Evaluation {
   std::vector<Measure> measures = {};
   /// For each class, of classes; empty for any other task, and where only a summary of an evaluation is known.
   std::vector<ClassHits> by_class = {};
+  /// The loss of each example; empty where only a summary is known.
+  std::vector<double> losses = {};
+  /// For each label of `multilabel`; one of `reconstruct`, whose labels are all 0 where the data have no anomalies.
+  /// Empty for any other task, and where only a summary is known.
+  std::vector<Finding> findings = {};
 
   const Measure& main() const { return measures.front(); }
   /// The measure with that key; none if it was not measured.

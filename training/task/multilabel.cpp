@@ -22,6 +22,7 @@ std::int64_t labels_of_data(const datasets::Dataset& data) {
 
 TrainingEnds add_label_loss(Graph& graph, const Output&, const Output& logits, const LossOptions& options) {
   options.require_no_classes();
+  options.require_no_numbers();
   const Output targets = layers::placeholder(graph, graph.unique_name("targets"), logits.shape());
   return {targets, layers::sigmoid_cross_entropy(graph, logits, targets, graph.unique_name("loss"))};
 }
@@ -35,6 +36,7 @@ Evaluation conclude_labels(const Scored& scored) {
   const auto outputs = static_cast<std::size_t>(scored.outputs);
   Evaluation result{.examples = std::ssize(scored.scores) / (2 * scored.outputs)};
   if (result.examples == 0) return result;
+  result.losses.resize(static_cast<std::size_t>(result.examples));
   const double all = static_cast<double>(result.examples) * static_cast<double>(outputs);
   std::int64_t right = 0;
   double sum = 0;
@@ -42,10 +44,15 @@ Evaluation conclude_labels(const Scored& scored) {
   for (std::size_t k = 0; k < outputs; ++k) {
     const std::vector<double> logits = scored.column(k), holds = scored.column(outputs + k);
     Detections found;
+    Finding& finding = result.findings.emplace_back();
     for (std::size_t i = 0; i < logits.size(); ++i) {
-      result.loss += loss_of(logits[i], holds[i]) / all;
+      const double loss = loss_of(logits[i], holds[i]);
+      result.loss += loss / all;
+      result.losses[i] += loss / static_cast<double>(outputs);
+      finding.scores.push_back(1 / (1 + std::exp(-logits[i])));
+      finding.labels.push_back(holds[i] > 0.5 ? 1 : 0);
       // A NaN finds nothing.
-      const bool says = logits[i] > 0, is = holds[i] > 0.5;
+      const bool says = logits[i] >= 0, is = holds[i] > 0.5;
       (says ? is ? found.true_positives : found.false_positives : is ? found.false_negatives : found.true_negatives)++;
     }
     right += found.true_positives + found.true_negatives;
@@ -65,6 +72,7 @@ Evaluation conclude_labels(const Scored& scored) {
 const Task& multilabel() {
   static constexpr Task kTask{.name = "multilabel",
                               .outputs = "logits",
+                              .finding = "label",
                               .measures = kLabelMeasures,
                               .outputs_for = labels_of_data,
                               .add_loss = add_label_loss,

@@ -21,7 +21,6 @@ enum AnomalyScore : std::size_t { kError, kClass, kAnomalyScores };
 
 TrainingEnds add_reconstruction_loss(Graph& graph, const Output& input, const Output& output,
                                      const LossOptions& options) {
-  options.require_no_classes();
   Output target = input;
   if (output.shape() != input.shape()) {
     const std::span<const std::int64_t> extents = output.shape().extents();
@@ -29,7 +28,7 @@ TrainingEnds add_reconstruction_loss(Graph& graph, const Output& input, const Ou
     shape.front() = -1;
     target = layers::reshape(graph, graph.unique_name("target"), input, {.shape = shape});
   }
-  return {{}, layers::mean_squared_error(graph, output, target, graph.unique_name("loss"))};
+  return {{}, add_loss_of_numbers(graph, output, target, options)};
 }
 
 void score_reconstruction(std::span<const float> output, const datasets::Examples& batch, std::int64_t row,
@@ -47,9 +46,11 @@ void score_reconstruction(std::span<const float> output, const datasets::Example
 Evaluation conclude_reconstruction(const Scored& scored) {
   Evaluation result{.examples = std::ssize(scored.scores) / static_cast<std::int64_t>(kAnomalyScores)};
   if (result.examples == 0) return result;
-  const std::vector<double> errors = scored.column(kError);
-  std::vector<std::int32_t> anomalies;
-  for (const double label : scored.column(kClass)) anomalies.push_back(label > 0 ? 1 : 0);
+  Finding& found = result.findings.emplace_back();
+  found.scores = scored.column(kError);
+  for (const double label : scored.column(kClass)) found.labels.push_back(label > 0 ? 1 : 0);
+  const std::vector<double>& errors = result.losses = found.scores;
+  const std::vector<std::int32_t>& anomalies = found.labels;
   for (const double error : errors) result.loss += error / static_cast<double>(result.examples);
   const auto [least, most] = std::ranges::minmax(anomalies);
   if (least != most && !std::isnan(result.loss)) {
@@ -66,6 +67,7 @@ const Task& reconstruction() {
   static constexpr Task kTask{
       .name = "reconstruct",
       .outputs = "numbers",
+      .finding = "anomaly",
       .measures = kAnomalyMeasures,
       .outputs_for = [](const datasets::Dataset& data) { return data.example_shape().elements(); },
       .add_loss = add_reconstruction_loss,

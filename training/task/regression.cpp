@@ -22,15 +22,15 @@ std::int64_t numbers_of_data(const datasets::Dataset& data) {
 }
 
 TrainingEnds add_number_loss(Graph& graph, const Output&, const Output& numbers, const LossOptions& options) {
-  options.require_no_classes();
   const Output targets = layers::placeholder(graph, graph.unique_name("targets"), numbers.shape());
-  return {targets, layers::mean_squared_error(graph, numbers, targets, graph.unique_name("loss"))};
+  return {targets, add_loss_of_numbers(graph, numbers, targets, options)};
 }
 
 Evaluation conclude_numbers(const Scored& scored) {
   const auto outputs = static_cast<std::size_t>(scored.outputs);
   Evaluation result{.examples = std::ssize(scored.scores) / (2 * scored.outputs)};
   if (result.examples == 0) return result;
+  result.losses.resize(static_cast<std::size_t>(result.examples));
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   double explained = 0, absolute = 0, squared = 0;
   int with_variance = 0;
@@ -40,6 +40,8 @@ Evaluation conclude_numbers(const Scored& scored) {
     const bool has_nan = std::ranges::any_of(predictions, [](double p) { return std::isnan(p); });
     const double error = has_nan ? kNaN : mean_squared_error(predictions, targets);
     result.loss += error / static_cast<double>(outputs);
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      result.losses[i] += (predictions[i] - targets[i]) * (predictions[i] - targets[i]) / static_cast<double>(outputs);
     squared += error * unit * unit / static_cast<double>(outputs);
     absolute += (has_nan ? kNaN : mean_absolute_error(predictions, targets)) * unit / static_cast<double>(outputs);
     if (const std::optional<double> share = has_nan ? kNaN : r_squared(predictions, targets)) {

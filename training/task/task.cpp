@@ -5,12 +5,24 @@
 
 #include "core/text/error.h"
 #include "core/text/suggest.h"
+#include "layers/layers.h"
 
 namespace miniqat::training {
 
 void LossOptions::require_no_classes() const {
   if (label_smoothing != 0) fail("label_smoothing is for classes, which the data do not have");
   if (!class_weights.empty()) fail("class_weights are for classes, which the data do not have");
+}
+
+void LossOptions::require_no_numbers() const {
+  if (huber != 0) fail("huber is for numbers to predict or to reconstruct, which the task does not have");
+}
+
+Output add_loss_of_numbers(Graph& graph, const Output& numbers, const Output& targets, const LossOptions& options) {
+  options.require_no_classes();
+  const std::string name = graph.unique_name("loss");
+  return options.huber == 0 ? layers::mean_squared_error(graph, numbers, targets, name)
+                            : layers::huber(graph, numbers, targets, name, {.delta = options.huber});
 }
 
 std::vector<double> Scored::column(std::size_t k) const {
@@ -46,6 +58,10 @@ const Task& task_for(const datasets::Dataset& data) {
   if (!data.targets.defined()) return reconstruction();
   const bool are_flags = std::ranges::all_of(data.targets.values<float>(), [](float y) { return y == 0 || y == 1; });
   return are_flags && !data.target_standard ? multilabel() : regression();
+}
+
+std::string target_name(const datasets::Dataset& data, std::size_t k) {
+  return data.target_names.empty() ? std::to_string(k) : data.target_names.at(k);
 }
 
 void Tally::add(std::span<const float> outputs, const datasets::Examples& batch, std::int64_t valid) {

@@ -18,9 +18,13 @@ struct LossOptions {
   /// For classes (SoftmaxCrossEntropyAttributes).
   double label_smoothing = 0;
   std::vector<double> class_weights = {};
+  /// For numbers (HuberAttributes): the delta of the Huber loss; 0: the squared error.
+  double huber = 0;
 
   /// Throws Error for options of classes.
   void require_no_classes() const;
+  /// Throws Error for options of numbers.
+  void require_no_numbers() const;
 };
 
 /// What is added to a network so that it can be trained.
@@ -53,6 +57,8 @@ struct Task {
   const char* name;
   /// What the outputs are called: "logits", "numbers".
   const char* outputs;
+  /// What it looks for in an example, of which a threshold decides: "anomaly", "label". Null: the task is another.
+  const char* finding = nullptr;
   /// All that may be measured, the first of which decides.
   std::span<const MeasureKind> measures;
 
@@ -72,6 +78,10 @@ struct Task {
   Evaluation (*conclude)(const Scored& scored);
 };
 
+/// The loss of numbers: the mean squared error, or with LossOptions::huber that of Huber. Throws Error for options of
+/// classes.
+Output add_loss_of_numbers(Graph& graph, const Output& numbers, const Output& targets, const LossOptions& options);
+
 /// A Task::score(): the outputs, then the targets.
 void score_targets(std::span<const float> output, const datasets::Examples& batch, std::int64_t row,
                    std::span<double> scores);
@@ -81,8 +91,8 @@ void score_targets(std::span<const float> output, const datasets::Examples& batc
 /// classes that have examples (balanced accuracy, Brodersen et al. 2010).
 const Task& classification();
 
-/// `regress`: predicts numbers. The mean squared error of targets [n, k], standardised as the data say. Measures R^2,
-/// the mean over the k numbers, and the mean absolute and mean squared error in the units of the data.
+/// `regress`: predicts numbers. The mean squared error (or Huber's) of targets [n, k], standardised as the data say.
+/// Measures R^2, the mean over the k numbers, and the mean absolute and mean squared error in the units of the data.
 const Task& regression();
 
 /// `reconstruct`: gives back what it was given. The mean squared error of the input. Where the data have classes, class
@@ -91,8 +101,8 @@ const Task& regression();
 const Task& reconstruction();
 
 /// `multilabel`: finds labels of which several may hold. A logit a label, sigmoid cross entropy with targets [n, k] of
-/// zeros and ones; a label is answered where its logit is above 0. Measures the share of right answers over all labels,
-/// and the mean over the labels of F1.
+/// zeros and ones; a label is answered where its logit is at least 0, its probability 0.5. Measures the share of right
+/// answers over all labels, and the mean over the labels of F1.
 const Task& multilabel();
 
 /// All of them, classification first.
@@ -102,6 +112,9 @@ const Task& find_task(const std::string& name);
 /// What data of this kind are for: classes to tell apart, numbers to predict, labels of which several hold, or
 /// themselves.
 const Task& task_for(const datasets::Dataset& data);
+
+/// What number k of the targets is called: its name, or its number.
+std::string target_name(const datasets::Dataset& data, std::size_t k);
 
 /// Gathers what a task needs of each example.
 class Tally {

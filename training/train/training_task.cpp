@@ -69,7 +69,8 @@ TrainingNetworks make_networks(const TrainSettings& settings) {
   made.training = make_classifier(classifier_options(settings), made.data.train);
   if (is_graph_file(settings.model)) made.model_graph = graph_to_json(made.training.graph);
   made.ends = as_usage([&] {
-    return add_loss(made.training, {settings.label_smoothing, class_weights_of(settings, made.data.train)});
+    return add_loss(made.training,
+                    {settings.label_smoothing, class_weights_of(settings, made.data.train), settings.huber});
   });
   made.report = quantize_training(made.training.graph, settings, made.data.train);
   made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);

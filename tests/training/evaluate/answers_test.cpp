@@ -44,6 +44,21 @@ TEST(ClassScores, AreTheSoftmax) {
   }
 }
 
+TEST(Answers, CountsTheFiveHighestOfManyClasses) {
+  Answers many(pictures({0, 5, 4, 11}, 12)), few(pictures({0}, 10));
+  std::vector<float> falling(12);
+  std::iota(falling.rbegin(), falling.rend(), 0.0f);
+  for (const std::int64_t i : {0, 1, 2}) many.add(i, falling);
+  // Among equal logits the lower class comes first.
+  many.add(3, std::vector<float>(12, 0.0f));
+  EXPECT_EQ(many.top_five(), 0.5) << "classes 0 and 4, neither 5 nor 11";
+  falling[0] = NAN;
+  many.add(0, falling);
+  EXPECT_EQ(many.top_five(), 0.5) << "a NaN is wrong";
+  few.add(0, std::vector<float>(10, 1.0f));
+  EXPECT_EQ(few.top_five(), std::nullopt);
+}
+
 TEST(Answers, CountsTheConfusionsAndListsTheMistakes) {
   Answers answers(pictures({0, 1, 1, 2, 1}, 4));
   answers.add(0, std::vector<float>{1, 0, 0, 0});

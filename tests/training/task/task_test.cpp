@@ -102,6 +102,10 @@ TEST(Multilabel, EachLabelIsAnAnswerOfItsOwn) {
   EXPECT_DOUBLE_EQ(*result.find("label_accuracy"), 0.5);
   // One of two found without a false alarm; one found with one.
   EXPECT_DOUBLE_EQ(*result.find("f1"), (2.0 / 3 + 2.0 / 3) / 2);
+  EXPECT_NEAR((result.losses[0] + result.losses[1]) / 2, result.loss, 1e-12);
+  ASSERT_EQ(result.findings.size(), 2u);
+  EXPECT_NEAR(result.findings[0].scores[1], 1 / (1 + std::exp(1)), 1e-12) << "a probability";
+  EXPECT_EQ(concluded(multilabel(), {0, 3, -1, 1000}, batch).find("f1"), result.find("f1")) << "0 is found";
   EXPECT_NEAR(result.loss, (std::log1p(std::exp(-2)) + 3 + std::log1p(std::exp(-3)) + 1 + std::log1p(std::exp(-1))) / 4,
               1e-12);
 }
