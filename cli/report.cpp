@@ -61,8 +61,9 @@ void add_report(CommandLine& program) {
   command.option("--sensitivity", request.sensitivity,
                  "the folder that `miniqat sensitivity` wrote, or its sensitivity.json, to show beside each layer");
   command
-      .option("--pictures", request.pictures,
-              "pictures of each run to show that the float network gets right and the integers wrong, at most")
+      .option(
+          "--pictures", request.pictures,
+          "pictures of each run to show that the float network gets right and the integers wrong, or worst examples of other data, at most")
       .in_range(std::int64_t{0}, std::int64_t{200});
   command
       .option("--examples", request.examples,

@@ -1,43 +1,27 @@
 #include "training/report/answers_report.h"
 
 #include <algorithm>
-#include <string_view>
+#include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "core/tensors/tensor.h"
-#include "core/text/page.h"
-#include "datasets/pictures/resize.h"
 #include "training/evaluate/evaluator.h"
+#include "training/report/example_drawing.h"
 
 namespace miniqat::training {
-namespace {
 
-void add_pixels(const datasets::Dataset& dataset, LostPicture& lost) {
-  constexpr std::int64_t kLongestSide = 64;
-  const Shape shape = dataset.example_shape();
-  const auto bytes = dataset.images.values<std::uint8_t>().subspan(
-      static_cast<std::size_t>(lost.index * shape.elements()), static_cast<std::size_t>(shape.elements()));
-  datasets::Picture picture{.height = shape[0],
-                            .width = shape[1],
-                            .channels = static_cast<int>(shape[2]),
-                            .pixels = {bytes.begin(), bytes.end()}};
-  const std::int64_t longest = std::max(shape[0], shape[1]);
-  const bool is_seen = shape[2] == 1 || shape[2] == 3;
-  if (is_seen && longest > kLongestSide)
-    picture = datasets::fit_picture(picture, std::max<std::int64_t>(shape[0] * kLongestSide / longest, 1),
-                                    std::max<std::int64_t>(shape[1] * kLongestSide / longest, 1));
-  lost.height = picture.height;
-  lost.width = picture.width;
-  lost.channels = picture.channels;
-  if (!is_seen) return;
-  lost.pixels = base64({reinterpret_cast<const char*>(picture.pixels.data()), picture.pixels.size()});
+NetworkAnswers::NetworkAnswers(const datasets::Dataset& examples, const Task& task)
+    : has_targets_(&task == &regression() || &task == &multilabel()) {
+  if (&task == &classification()) answers.emplace(examples);
 }
 
-}  // namespace
-
-void NetworkAnswers::add(std::int64_t index, std::span<const float> logits) {
-  answers.add(index, logits);
-  const std::int64_t chosen = argmax(logits);
-  choices.push_back({chosen, chosen < 0 ? 0 : class_scores(logits)[static_cast<std::size_t>(chosen)]});
+void NetworkAnswers::add(std::int64_t index, std::span<const float> outputs) {
+  if (has_targets_) given.insert(given.end(), outputs.begin(), outputs.end());
+  if (!answers) return;
+  answers->add(index, outputs);
+  const std::int64_t chosen = argmax(outputs);
+  choices.push_back({chosen, chosen < 0 ? 0 : class_scores(outputs)[static_cast<std::size_t>(chosen)]});
 }
 
 Comparison compare(const NetworkAnswers& first, const NetworkAnswers& second, const datasets::Dataset& pictures,
@@ -57,8 +41,19 @@ Comparison compare(const NetworkAnswers& first, const NetworkAnswers& second, co
   }
   std::ranges::stable_sort(result.lost, std::greater(), [](const LostPicture& lost) { return lost.in_integers.score; });
   result.lost.resize(std::min(result.lost.size(), most));
-  for (LostPicture& lost : result.lost) add_pixels(pictures, lost);
+  for (LostPicture& lost : result.lost) lost.drawing = draw_example(pictures, lost.index);
   return result;
+}
+
+std::vector<std::int64_t> worst_examples(const Evaluation& evaluation, std::size_t most) {
+  std::vector<std::int64_t> order(evaluation.losses.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](std::int64_t i) {
+    const double loss = evaluation.losses[static_cast<std::size_t>(i)];
+    return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
+  });
+  order.resize(std::min(order.size(), most));
+  return order;
 }
 
 }  // namespace miniqat::training

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "datasets/dataset.h"
 #include "training/evaluate/answers.h"
 #include "training/evaluate/evaluator.h"
+#include "training/task/task.h"
 
 namespace miniqat::training {
 
@@ -16,16 +19,25 @@ struct Choice {
   double score = 0;
 };
 
-/// What a network answers for all pictures of a part of a data set.
+/// What a network answers for all examples of a part of a data set.
 struct NetworkAnswers {
-  explicit NetworkAnswers(const datasets::Dataset& pictures) : answers(pictures) {}
+  explicit NetworkAnswers(const datasets::Dataset& examples, const Task& task = classification());
 
   /// For evaluate() and evaluate_integers().
-  void add(std::int64_t index, std::span<const float> logits);
+  void add(std::int64_t index, std::span<const float> given);
 
   Evaluation evaluation = {};
-  Answers answers;
+  /// By class; none where the task is another.
+  std::optional<Answers> answers = {};
   std::vector<Choice> choices = {};
+  /// [examples, n], what the network gave, where it gives a few numbers for targets; empty for other tasks.
+  std::vector<float> given = {};
+  /// The examples of the greatest loss, that one first, and for `reconstruct` what the network gave for each.
+  std::vector<std::int64_t> worst = {};
+  std::vector<std::vector<float>> given_for_worst = {};
+
+ private:
+  bool has_targets_ = false;
 };
 
 /// A picture that one network gets right and another wrong.
@@ -35,10 +47,8 @@ struct LostPicture {
   std::int32_t label = 0;
   Choice in_float;
   Choice in_integers;
-  /// [height, width, channels]; the longer side has at most 64 pixels.
-  std::int64_t height = 0, width = 0, channels = 0;
-  /// Bytes in base64.
-  std::string pixels = {};
+  /// draw_example()
+  nlohmann::ordered_json drawing = {};
 };
 
 /// Two networks on the same pictures.
@@ -52,8 +62,12 @@ struct Comparison {
   std::vector<LostPicture> lost = {};
 };
 
-/// Compares the answers of two networks. Keeps at most `most` of the lost pictures.
+/// Compares the answers of two networks for classes. Keeps at most `most` of the lost pictures.
 Comparison compare(const NetworkAnswers& first, const NetworkAnswers& second, const datasets::Dataset& pictures,
                    std::size_t most);
+
+/// The examples of the greatest loss, at most `most` of them, the worst first; a NaN is worse than any number, and of
+/// equal ones the first comes first.
+std::vector<std::int64_t> worst_examples(const Evaluation& evaluation, std::size_t most);
 
 }  // namespace miniqat::training

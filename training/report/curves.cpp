@@ -9,14 +9,29 @@
 #include "core/text/json.h"
 #include "quantize/quantizers.h"
 #include "training/model_source.h"
+#include "training/task/task.h"
 
 namespace miniqat::training {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kNumbers[] = {"loss",          "learning_rate", "validation_accuracy", "validation_loss",
-                                    "test_accuracy", "test_loss"};
+/// What a page draws of metrics.jsonl: of classes their accuracy, of other tasks all that is measured.
+const std::vector<std::string>& numbers_drawn() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names = {"loss",          "learning_rate", "validation_accuracy", "validation_loss",
+                                      "test_accuracy", "test_loss"};
+    for (const Task* task : tasks())
+      for (const MeasureKind& kind : task->measures)
+        for (const char* part : {"validation_", "test_"})
+          // Several tasks have a mean squared error.
+          if (const std::string name = std::string(part) + kind.key;
+              task != &classification() && std::ranges::find(names, name) == names.end())
+            names.push_back(name);
+    return names;
+  }();
+  return kNames;
+}
 
 /// `most` of them, evenly, with both ends.
 template <class Point>
@@ -51,7 +66,7 @@ bool add_line(const Json& line, Curves& curves) {
   const auto step = line["step"].get<std::int64_t>();
   curves.last_step = std::max(curves.last_step, step);
   ++curves.lines;
-  for (const char* name : kNumbers)
+  for (const std::string& name : numbers_drawn())
     if (const auto found = line.find(name); found != line.end() && found->is_number())
       named(curves.numbers, name, &Curve::name).points.push_back({step, found->get<double>()});
   if (const auto ranges = line.find("ranges"); ranges != line.end() && ranges->is_object())

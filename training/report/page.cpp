@@ -10,6 +10,7 @@
 #include "core/threads/parallel.h"
 #include "quantize/quantizers.h"
 #include "training/report/page_texts.h"
+#include "training/report/results.h"
 #include "training/run/made_by.h"
 #include "training/settings/settings.h"
 
@@ -123,20 +124,23 @@ Json confusions_of(const Answers& answers) {
   return json;
 }
 
-Json to_json(const AnswersOf& one) {
+void add_classes(const NetworkAnswers& network, Json& json) {
   constexpr std::int64_t kMostForMatrix = 30;
-  const Evaluation& evaluation = one.answers.evaluation;
-  const Answers& answers = one.answers.answers;
-  Json json = {{"name", one.name},
-               {"examples", evaluation.examples},
-               {"correct", evaluation.correct()},
-               {"accuracy", evaluation.accuracy()},
-               {"has_uneven_classes", evaluation.has_uneven_classes()},
-               {"loss", evaluation.loss}};
+  const Answers& answers = *network.answers;
   const bool has_matrix = answers.classes() <= kMostForMatrix;
+  json["correct"] = network.evaluation.correct();
+  json["accuracy"] = network.evaluation.accuracy();
+  json["has_uneven_classes"] = network.evaluation.has_uneven_classes();
   json["classes"] = has_matrix ? answers.classes_json() : Json(nullptr);
   json["confusion"] = has_matrix ? answers.confusion_json() : Json(nullptr);
   json["confusions"] = confusions_of(answers);
+}
+
+Json to_json(const AnswersOf& one) {
+  const Evaluation& evaluation = one.answers.evaluation;
+  Json json = {{"name", one.name}, {"examples", evaluation.examples}, {"loss", evaluation.loss}};
+  for (const Measure& measure : evaluation.measures) json["measures"][measure.kind->key] = measure.value;
+  if (one.answers.answers) add_classes(one.answers, json);
   return json;
 }
 
@@ -152,13 +156,13 @@ Json to_json(const Comparison& comparison) {
                {"both_wrong", comparison.both_wrong},
                {"same_class", comparison.same_class},
                {"lost", Json::array()}};
-  for (const LostPicture& lost : comparison.lost)
+  for (const LostPicture& lost : comparison.lost) {
     json["lost"].push_back({{"index", lost.index},
                             {"label", lost.label},
                             {"float", to_json(lost.in_float)},
-                            {"integers", to_json(lost.in_integers)},
-                            {"shape", {lost.height, lost.width, lost.channels}},
-                            {"pixels", lost.pixels}});
+                            {"integers", to_json(lost.in_integers)}});
+    json["lost"].back().update(lost.drawing);
+  }
   return json;
 }
 
@@ -172,12 +176,18 @@ Json to_json(const RunReport& run) {
   json["layer_examples"] = run.layer_examples;
   json["layers"] = layers_to_json(run.layers);
   json["graphs"] = {{"before", run.before}, {"after", run.after}};
+  json["task"] = run.task->name;
+  json["measures"] = Json::array();
+  for (const MeasureKind& kind : measures_of(run))
+    json["measures"].push_back({{"key", kind.key}, {"name", kind.name}, {"is_share", kind.is_share}});
+  json["noun"] = run.noun;
   json["part"] = run.part;
   json["part_examples"] = run.part_examples;
   json["class_names"] = run.class_names;
   json["float_run"] = run.float_run;
   json["answers"] = Json::array();
   for (const AnswersOf& one : run.answers) json["answers"].push_back(to_json(one));
+  json["outputs"] = run.outputs;
   json["comparison"] = run.comparison ? to_json(*run.comparison) : Json(nullptr);
   json["verification"] = run.verification;
   json["verification_is_current"] = run.verification_is_current;

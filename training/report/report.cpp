@@ -116,6 +116,7 @@ class RunExamination {
     progress_("files");
     report_.config = read_json(directory_.config());
     settings_ = recorded_settings(report_.config, directory_.config().string());
+    report_.task = &task_of(settings_);
     const std::vector<ListedRun> listed = list_runs(directory_.path());
     if (listed.size() != 1) fail(directory_.config().string(), " is not that of a run");
     report_.listed = listed.front().json();
@@ -206,6 +207,7 @@ class RunExamination {
     for (const std::string& note : data_->remarks().notes) add_note(note);
     report_.part = source_->note.empty() || !data_->validation ? "test" : "validation";
     report_.part_examples = pictures().size();
+    report_.noun = pictures().noun();
     for (int i = 0; i < pictures().classes; ++i) report_.class_names.push_back(pictures().class_name(i));
   }
 
@@ -230,19 +232,28 @@ class RunExamination {
     report_.layers = layer_figures(subject, progress_);
   }
 
-  /// Counts pictures, too.
-  OnLogits listener(NetworkAnswers& answers, const std::string& name) const {
+  /// How a network is asked about examples.
+  using AskNetwork = std::function<Evaluation(const datasets::Dataset& examples, const OnLogits& on_logits)>;
+
+  void ask(const std::string& name, const AskNetwork& network) {
     constexpr std::int64_t kOften = 500;
-    return [this, &answers, name](std::int64_t i, std::span<const float> row) {
-      if (i % kOften == 0) progress_(concat(name, ", ", i, " of ", counted(asked_.size(), "picture")));
+    NetworkAnswers answers(asked_, *report_.task);
+    answers.evaluation = network(asked_, [&](std::int64_t i, std::span<const float> row) {
+      if (i % kOften == 0) progress_(concat(name, ", ", i, " of ", counted(asked_.size(), asked_.noun())));
       answers.add(i, row);
-    };
+    });
+    answers.worst = worst_examples(answers.evaluation, static_cast<std::size_t>(request_.pictures));
+    if (report_.task == &reconstruction() && !answers.worst.empty())
+      network(datasets::examples_at(asked_, answers.worst), [&](std::int64_t, std::span<const float> row) {
+        answers.given_for_worst.emplace_back(row.begin(), row.end());
+      });
+    report_.answers.push_back({name, std::move(answers)});
   }
 
   void ask_session(const std::string& name, Session& session, const Classifier& network) {
-    NetworkAnswers answers(asked_);
-    answers.evaluation = evaluate(session, network, asked_, listener(answers, name));
-    report_.answers.push_back({name, std::move(answers)});
+    ask(name, [&](const datasets::Dataset& examples, const OnLogits& on_logits) {
+      return evaluate(session, network, examples, on_logits);
+    });
   }
 
   /// The float run that this one came from, or this one's variables without quantizers.
@@ -276,21 +287,20 @@ class RunExamination {
     asked_ = datasets::first_examples(pictures(), std::min(most, all));
     if (asked_.size() == all) return;
     add_note(concat("the network has ", layers, " layers: for this page it has answered the first ", asked_.size(),
-                    " of ", all, " ", report_.part, " pictures; --examples ", all, " (in Python examples=", all,
-                    ") asks for all"));
+                    " of ", all, " ", report_.part, " ", report_.noun, "s; --examples ", all,
+                    " (in Python examples=", all, ") asks for all"));
     add_note(datasets::note_on_first(asked_, pictures()));
   }
 
   void ask_networks() {
-    if (evaluation_->task != &classification())
-      fail("this page compares answers of networks for classes only; `miniqat eval` measures this one");
     choose_pictures();
     require_fit(*evaluation_, asked_, directory_.eval_graph().string());
     if (!is_float_) ask_float();
     EvaluationSession simulation(*source_, asked_);
     ask_session(is_float_ ? "float" : own_stage(directory_, report_), simulation.session, simulation.classifier);
-    if (is_float_) return;
-    attempt("no integers: ", [&] { ask_integers(); });
+    if (!is_float_) attempt("no integers: ", [&] { ask_integers(); });
+    report_.outputs = outputs_to_json(report_.answers, asked_, *report_.task);
+    if (is_float_ || report_.task != &classification()) return;
     report_.comparison = compare(report_.answers.front().answers, report_.answers.back().answers, asked_,
                                  static_cast<std::size_t>(request_.pictures));
   }
@@ -298,9 +308,9 @@ class RunExamination {
   void ask_integers() {
     const integer::Model model = convert_run(directory_, source_->checkpoint, grid_of(asked_));
     require_fit(model, *evaluation_->task, asked_, directory_.eval_graph().string());
-    NetworkAnswers answers(asked_);
-    answers.evaluation = evaluate_integers(model, *evaluation_->task, asked_, listener(answers, "integers"));
-    report_.answers.push_back({"integers", std::move(answers)});
+    ask("integers", [&](const datasets::Dataset& examples, const OnLogits& on_logits) {
+      return evaluate_integers(model, *evaluation_->task, examples, on_logits);
+    });
   }
 
   const ReportRequest& request_;

@@ -10,6 +10,7 @@
 #include "training/report/curves.h"
 #include "training/report/graph_drawing.h"
 #include "training/report/layer_figures.h"
+#include "training/report/outputs_report.h"
 
 namespace miniqat::training {
 
@@ -23,19 +24,13 @@ struct ReportRequest {
   bool skip_broken = false;
   /// A sensitivity.json or its folder; "" without one.
   std::string sensitivity = {};
-  /// Lost pictures to show, of each run.
+  /// Lost pictures, or worst examples, to show of each run.
   std::int64_t pictures = 12;
   static constexpr std::int64_t kExamples = 256;
   /// Pictures for the figures of layers. More than kExamples: also the fewest that networks of very many layers answer.
   std::int64_t examples = kExamples;
   /// 0: default_thread_count().
   int threads = 0;
-};
-
-/// What a network answered for a part of the data set; names as in RunReport::results.
-struct AnswersOf {
-  std::string name;
-  NetworkAnswers answers;
 };
 
 /// Everything about one run. What is empty, null or without a value could not be had, and `notes` say why.
@@ -62,6 +57,10 @@ struct RunReport {
   std::int64_t layer_examples = 0;
   /// The network without and with its quantizers; the second for evaluation.
   nlohmann::ordered_json before = {}, after = {};
+  /// What the run learns.
+  const Task* task = &classification();
+  /// An example in words: "picture" or "example".
+  const char* noun = "picture";
   /// "test", or "validation" of an unfinished run with such a part: nobody shall choose by the test pictures.
   std::string part = {};
   /// The part's pictures. Networks of very many layers answer the first of them only (AnswersOf, `examples`).
@@ -71,7 +70,9 @@ struct RunReport {
   std::vector<AnswersOf> answers = {};
   /// Where the network in float is from: the path of a run, "" for the run's own variables without quantizers.
   std::string float_run = {};
-  /// Float beside integers or, without these, beside the simulation.
+  /// outputs_to_json()
+  nlohmann::ordered_json outputs = {};
+  /// Float beside integers or, without these, beside the simulation; of classes.
   std::optional<Comparison> comparison = {};
   /// verify.json, null without one, and whether its variables are still the run's.
   nlohmann::ordered_json verification = {};

@@ -19,13 +19,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kOrder[] = {"float", "calibrated", "trained", "re-estimated", "integers"};
 
-constexpr const char* kAccuracies[] = {
-    "validation_accuracy",          "validation_loss",       "test_accuracy", "test_loss",
-    "validation_balanced_accuracy", "test_balanced_accuracy"};
-
-void take_accuracies(const Json& json, Json& row, const std::string& before = "") {
-  for (const char* key : kAccuracies)
-    if (const auto value = number_at(json, (before + key).c_str())) row[key] = *value;
+/// The keys of a summary.json: "test_accuracy", "validation_loss".
+std::vector<std::string> measured_keys(const RunReport& run) {
+  std::vector<std::string> keys;
+  for (const char* part : {"validation_", "test_"}) {
+    for (const MeasureKind& kind : measures_of(run)) keys.push_back(std::string(part) + kind.key);
+    keys.push_back(std::string(part) + "loss");
+  }
+  return keys;
 }
 
 void set_cost(const std::optional<NetworkCost>& cost, Json& row) {
@@ -35,13 +36,22 @@ void set_cost(const std::optional<NetworkCost>& cost, Json& row) {
 
 class Rows {
  public:
+  explicit Rows(std::vector<std::string> keys) : keys_(std::move(keys)) {}
+
   Json& at(const std::string& name) {
     for (Json& row : rows_)
       if (row["name"] == name) return row;
     Json row = {{"name", name}, {"is_run", false}};
-    for (const char* key : kAccuracies) row[key] = nullptr;
+    for (const std::string& key : keys_) row[key] = nullptr;
     for (const char* key : {"parameter_bytes", "bit_operations", "seconds", "first_examples"}) row[key] = nullptr;
     return rows_.emplace_back(std::move(row));
+  }
+
+  /// `before`: with this prefix in `json`.
+  void take(const Json& json, const std::string& name, const std::string& before = "") {
+    Json& row = at(name);
+    for (const std::string& key : keys_)
+      if (const auto value = number_at(json, (before + key).c_str())) row[key] = *value;
   }
 
   Json in_order() {
@@ -51,6 +61,7 @@ class Rows {
   }
 
  private:
+  std::vector<std::string> keys_;
   std::vector<Json> rows_;
 };
 
@@ -58,8 +69,8 @@ void add_stages(const RunDirectory& directory, Rows& rows) {
   const Json plan = json_if_there(directory.quantization());
   if (!plan.is_object()) return;
   for (const Json& json : plan.value("rows", Json::array())) {
+    rows.take(json, json.value("name", ""));
     Json& row = rows.at(json.value("name", ""));
-    take_accuracies(json, row);
     if (number_at(json, "parameter_bytes") && number_at(json, "bit_operations"))
       for (const char* key : {"parameter_bytes", "bit_operations"}) row[key] = json[key];
   }
@@ -77,20 +88,20 @@ void add_calibration_before(const RunDirectory& directory, const RunCosts& costs
   if (!whole) return;
   const Json summary = json_if_there(*whole / "calibrated/summary.json");
   if (!summary.is_object()) return;
-  take_accuracies(summary, rows.at("float"), "float_");
+  rows.take(summary, "float", "float_");
+  rows.take(summary, "calibrated");
   Json& row = rows.at("calibrated");
-  take_accuracies(summary, row);
   set_cost(costs.own, row);
   row["seconds"] = field_to_json(number_at(summary, "seconds"));
 }
 
-/// A recorded accuracy, which is of all pictures, stays where these are fewer.
+/// A recorded figure, which is of all examples, stays where these are fewer.
 void take_answers(const RunReport& run, const Evaluation& evaluation, Json& row) {
   const bool is_part = evaluation.examples < run.part_examples;
-  if (is_part && !row[run.part + "_accuracy"].is_null()) return;
-  row[run.part + "_accuracy"] = evaluation.accuracy();
-  row[run.part + "_loss"] = evaluation.loss;
-  row[run.part + "_balanced_accuracy"] = field_to_json(evaluation.find("balanced_accuracy"));
+  const std::string part = run.part + "_";
+  if (evaluation.measures.empty() || (is_part && !row[part + evaluation.main().kind->key].is_null())) return;
+  for (const Measure& one : evaluation.measures) row[part + one.kind->key] = one.value;
+  row[part + "loss"] = evaluation.loss;
   if (is_part) row["first_examples"] = evaluation.examples;
 }
 
@@ -158,19 +169,30 @@ std::string own_stage(const RunDirectory& directory, const RunReport& run) {
   return has_summary && run.summary.contains("calibration") ? "calibrated" : "trained";
 }
 
+std::vector<MeasureKind> measures_of(const RunReport& run) {
+  std::vector<MeasureKind> found;
+  const auto is_there = [&](const MeasureKind& kind) {
+    if (!run.answers.empty()) return run.answers.back().answers.evaluation.find(kind.key).has_value();
+    return number_at(run.summary, concat("test_", kind.key).c_str()).has_value();
+  };
+  for (const MeasureKind& kind : run.task->measures)
+    if (is_there(kind)) found.push_back(kind);
+  if (found.empty()) found.assign(run.task->measures.begin(), run.task->measures.end());
+  return found;
+}
+
 Json result_rows(const RunDirectory& directory, const RunReport& run, const RunCosts& costs) {
-  Rows rows;
+  Rows rows(measured_keys(run));
   add_stages(directory, rows);
   add_calibration_before(directory, costs, rows);
   const bool is_float = !run.listed.value("bits", Json()).is_object();
   const std::string own_name = is_float ? "float" : own_stage(directory, run);
+  rows.take(run.summary, own_name);
   Json& own = rows.at(own_name);
-  take_accuracies(run.summary, own);
   own["is_run"] = true;
   set_cost(costs.own, own);
   if (own["seconds"].is_null()) own["seconds"] = field_to_json(number_at(run.summary, "seconds"));
-  if (run.summary.is_object() && run.summary.contains("calibration"))
-    take_accuracies(run.summary, rows.at("float"), "float_");
+  if (run.summary.is_object() && run.summary.contains("calibration")) rows.take(run.summary, "float", "float_");
   for (const AnswersOf& one : run.answers) {
     Json& row = rows.at(one.name);
     take_answers(run, one.answers.evaluation, row);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "training/report/report.h"
 #include "training/run/run_directory.h"
@@ -11,6 +12,10 @@ namespace miniqat::training {
 /// The stage whose network a quantized run holds, as its files tell: "calibrated", "trained" or "re-estimated".
 std::string own_stage(const RunDirectory& directory, const RunReport& run);
 
+/// What the run's task measures and, as far as that is known of the run, is there: AUC needs anomalies. The first
+/// decides.
+std::vector<MeasureKind> measures_of(const RunReport& run);
+
 struct RunCosts {
   /// The cost of the network before any rewrite, and the cost of the run's own network.
   std::optional<NetworkCost> in_float = {};
@@ -19,8 +24,8 @@ struct RunCosts {
 
 /// The networks that led to the run, and its own: those of the table that `quantize` left, and those that were measured
 /// for the report, whose numbers count if they are of all pictures. A list of objects: "name" is "float", "calibrated",
-/// "trained", "re-estimated" or "integers", "is_run" that of the network that the run holds, accuracies are there as in
-/// a summary.json, costs as in quantize.json, and "seconds" are those of its training or calibration.
+/// "trained", "re-estimated" or "integers", "is_run" that of the network that the run holds, what its task measures is
+/// there as in a summary.json, costs as in quantize.json, and "seconds" are those of its training or calibration.
 /// "first_examples": the accuracy is one of so many pictures, the first of the part that the page evaluates; null: of
 /// all. Null is what is not known.
 nlohmann::ordered_json result_rows(const RunDirectory& directory, const RunReport& run, const RunCosts& costs);

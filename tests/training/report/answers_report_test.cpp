@@ -50,7 +50,7 @@ TEST(Comparison, FindsWhatOnlyTheFirstGetsRight) {
   EXPECT_EQ(both.lost[1].index, 0);
   EXPECT_EQ(both.lost[2].in_integers.predicted, -1);
   // Sixteen bytes 2, in base64.
-  EXPECT_EQ(both.lost[0].pixels, "AgICAgICAgICAgICAgICAg==");
+  EXPECT_EQ(both.lost[0].drawing["pixels"], "AgICAgICAgICAgICAgICAg==");
   EXPECT_EQ(compare(first, second, dataset, 1).lost.size(), 1u);
   EXPECT_EQ(compare(first, second, dataset, 1).only_first_right, 3);
 }
@@ -58,12 +58,11 @@ TEST(Comparison, FindsWhatOnlyTheFirstGetsRight) {
 TEST(Comparison, MakesLargePicturesSmaller) {
   const datasets::Dataset dataset = pictures({0}, {100, 300, 3}, 2);
   const Comparison large = compare(answers_of(dataset, {{1, 0}}), answers_of(dataset, {{0, 1}}), dataset, 1);
-  EXPECT_EQ(large.lost[0].width, 64);
-  EXPECT_EQ(large.lost[0].height, 21);
-  EXPECT_EQ(large.lost[0].pixels.size(), 64u * 21 * 3 / 3 * 4);
+  EXPECT_EQ(large.lost[0].drawing["shape"], (std::vector{21, 64, 3}));
+  EXPECT_EQ(large.lost[0].drawing["pixels"].get<std::string>().size(), 64u * 21 * 3 / 3 * 4);
   const datasets::Dataset strange = pictures({0}, {4, 4, 2}, 2);
   const Comparison unseen = compare(answers_of(strange, {{1, 0}}), answers_of(strange, {{0, 1}}), strange, 1);
-  EXPECT_EQ(unseen.lost[0].pixels, "") << "no picture for people";
+  EXPECT_EQ(unseen.lost[0].drawing["pixels"], "") << "no picture for people";
 }
 
 /// A matrix of many classes would be mostly zeros.

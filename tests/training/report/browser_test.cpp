@@ -76,6 +76,64 @@ TEST_F(ReportBrowserTest, DrawsRunsInAnyState) {
   EXPECT_TRUE(testing::policy_refused(testing::visit(page)));
 }
 
+/// Numbers, labels and anomalies of tables, and two classes of series that are lines or, with many channels, maps.
+class TasksReportTest : public ReportBrowserTest {
+ protected:
+  TasksReportTest() {
+    std::string sums = "a,b,sum,ratio\n", flags = "a,b,up,right\n", hums = "a,b,c,label\n";
+    for (int i = 0; i < 120; ++i) {
+      const double a = (i * 7 % 31 - 15) / 10.0, b = (i * 11 % 29 - 14) / 10.0;
+      // The last of every six rows become test examples.
+      const bool odd = i % 12 == 11;
+      sums += concat(a, ",", b, ",", 20 + 3 * a - b, ",", a * b, "\n");
+      flags += concat(a, ",", b, ",", b > 0 ? 1 : 0, ",", a > 0 ? 1 : 0, "\n");
+      hums += concat(a, ",", b, ",", a + b + (odd ? 4 : 0), ",", odd ? 1 : 0, "\n");
+    }
+    place_.write("sums.csv", sums);
+    place_.write("flags.csv", flags);
+    place_.write("hums.csv", hums);
+    for (const int channels : {2, 12}) write_series(concat("series", channels), channels);
+  }
+
+  void write_series(const std::string& folder, int channels) const {
+    std::string labels = "file,label\n";
+    for (int i = 0; i < 48; ++i) {
+      std::string series;
+      for (int step = 0; step < 20; ++step)
+        for (int channel = 0; channel < channels; ++channel)
+          series += concat((step * (i % 2 + 1) + channel * 3 + i * 5) % 17, channel + 1 == channels ? "\n" : ",");
+      place_.write(concat(folder, "/", i, ".csv"), series);
+      labels += concat(i, ".csv,", i % 2 == 0 ? "slow" : "fast", "\n");
+    }
+    place_.write(folder + "/labels.csv", labels);
+  }
+
+  void train_on(const std::string& dataset, const std::string& out, const testing::Arguments& more) const {
+    const testing::Arguments settings = "--model mlp --width 0.25 --batch-size 10 --epochs 3 --threads 1 --log-every 1";
+    const testing::Outcome outcome =
+        program(testing::Arguments{"train", "--dataset", dataset, "--out", out} + settings + more);
+    // Notes say what became of the columns.
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+};
+
+TEST_F(TasksReportTest, DrawsNumbersAnomaliesLabelsAndSeries) {
+  MINIQAT_NEED_BROWSER();
+  train_on("sums.csv", "regress", {"--target", "sum,ratio"});
+  train_on("flags.csv", "labels", {"--target", "up,right"});
+  train_on("hums.csv", "anomalies", {"--model", "autoencoder"});
+  train_on("./series2", "lines", {});
+  train_on("./series12", "maps", {"--float"});
+  EXPECT_EQ(program({"verify", "regress", "--no-runtimes", "--threads", "1"}).status, 0);
+  const std::string page = judged_page({"regress", "labels", "anomalies", "lines", "maps"});
+  const nlohmann::json found = expect_no_complaint(testing::visit(page));
+  EXPECT_EQ(found.value("drawnExamples", 0), 3 * 12 + 2 * 8) << "twelve of each, eight test examples of the series";
+  expect_no_complaint(testing::visit(page, 400, 900));
+  const nlohmann::json layout = testing::look_at_layout(report_on({"regress", "labels", "anomalies", "lines", "maps"}),
+                                                        script("layout_steps.js"));
+  EXPECT_EQ(layout.value("complaints", nlohmann::json()), nlohmann::json::array());
+}
+
 TEST_F(ReportBrowserTest, AccuraciesFitAPhoneAndNothingIsCutOff) {
   MINIQAT_NEED_BROWSER();
   testing::expect_success(train("float", {"--float"}));

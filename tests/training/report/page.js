@@ -4,7 +4,7 @@
 
 (() => {
   const complaints = [];
-  let narrow = 0, comparedLosses = 0, comparedValidations = 0;
+  let narrow = 0, comparedLosses = 0, comparedValidations = 0, drawnExamples = 0;
   const expect = (what, found, expected) => {
     if (found !== expected) complaints.push(`${what}: ${found}, not ${expected}`);
   };
@@ -26,19 +26,22 @@
 
   function checkResults(run, section) {
     const rows = rowsOf(section.querySelector('.result table'));
+    const [measure] = run.measures, before = run.task === 'classify' ? '' : `${measure.name.replace('^2', '²')}, `;
+    const inUnits = (value) => measure.is_share ? times100(value) : value;
+    const expectMeasure = (what, text, value) => known(value) && !measure.is_share ? expect(what, Number(text), Number(value.toPrecision(4))) : expectNumber(what, text, inUnits(value), 2);
     expect(`${run.name}: rows`, rows.length, run.results.length);
     run.results.forEach((result, i) => {
       const row = rows[i], what = `${run.name}: ${result.name}`;
       const answers = run.answers.find(({name}) => name === result.name);
       expect(`${what}: name`, row.network.replace(' *', ''), result.name);
-      expectNumber(`${what}: test`, row.test, times100(result.test_accuracy), 2);
+      expectMeasure(`${what}: test`, row[`${before}test`], result[`test_${measure.key}`]);
       expectNumber(`${what}: loss`, row.loss, result.test_loss, 4);
-      if (row.validation !== undefined) expectNumber(`${what}: validation`, row.validation, times100(result.validation_accuracy), 2);
+      if (row[`${before}validation`] !== undefined) expectMeasure(`${what}: validation`, row[`${before}validation`], result[`validation_${measure.key}`]);
       const isUneven = run.answers.some((one) => one.has_uneven_classes);
       expect(`${what}: has balanced`, row.balanced !== undefined, isUneven);
       if (isUneven) expectNumber(`${what}: balanced`, row.balanced, times100(result[`${run.part}_balanced_accuracy`]), 2);
       expectNumber(`${what}: bytes`, row.bytes, result.parameter_bytes, 0);
-      expect(`${what}: right`, row.right.replaceAll(',', ''), answers ? `${answers.correct} of ${answers.examples < run.part_examples ? 'the first ' : ''}${answers.examples}` : '–');
+      if (run.task === 'classify') expect(`${what}: right`, row.right.replaceAll(',', ''), answers ? `${answers.correct} of ${answers.examples < run.part_examples ? 'the first ' : ''}${answers.examples}` : '–');
     });
     expect(`${run.name}: command`, section.querySelector('.facts code').textContent, run.command);
     expect(`${run.name}: notes`, texts(section, '.result .note').join('|'), run.notes.join('|'));
@@ -85,11 +88,8 @@
     for (const row of rowsOf(section.querySelector('.layers table'))) {
       const layer = run.layers.find(({name}) => name === row.layer), what = `${run.name}: ${layer.name}`;
       expectNumber(`${what}: SNR`, row['SNR, equal inputs'], layer.snr_alone_db, 1);
-      expectNumber(`${what}: SNR from the picture`, row['SNR, from the picture'], layer.snr_from_picture_db, 1);
+      expectNumber(`${what}: SNR from the input`, row['SNR, from the input'], layer.snr_from_picture_db, 1);
       expectNumber(`${what}: SNR of weights`, row['SNR, weights'], layer.weights?.snr_db, 1);
-      const isUneven = run.answers.some((one) => one.has_uneven_classes);
-      expect(`${what}: has balanced`, row.balanced !== undefined, isUneven);
-      if (isUneven) expectNumber(`${what}: balanced`, row.balanced, times100(result[`${run.part}_balanced_accuracy`]), 2);
       expectNumber(`${what}: bytes`, row.bytes, layer.cost?.parameter_bytes, 0);
       checkSensitivity(what, layer, row, cards.find((card) => card.querySelector('h4').firstChild.textContent === layer.name));
     }
@@ -118,7 +118,8 @@
     const tables = all(section.querySelector('.verification'), 'table');
     const rows = rowsOf(tables[0]);
     [simulated, integer, ...runtimes].forEach((one, i) => {
-      expectNumber(`${run.name}: accuracy of way ${i}`, rows[i].accuracy, times100(one.accuracy), 2);
+      if (run.task === 'classify') expectNumber(`${run.name}: accuracy of way ${i}`, rows[i].accuracy, times100(one.accuracy), 2);
+      else expect(`${run.name}: figure of way ${i}`, Number(rows[i][run.measures[0].name.replace('^2', '²')]), Number(one[run.measures[0].key].toPrecision(4)));
       expectNumber(`${run.name}: difference of way ${i}`, rows[i]['largest difference'], one.outputs.largest_difference, 0);
     });
     expect(`${run.name}: verified layers`, tables[1].tBodies[0].rows.length, layers.length);
@@ -176,22 +177,70 @@
     rowsOf(document.querySelector('.comparison table')).forEach((row, i) => {
       const run = report.runs[i], result = (name) => run.results.find((one) => one.name === name);
       for (const [title, shown] of [['float', result('float')], ['simulated', run.listed.bits ? run.results.find((one) => one.is_run) : null], ['integers', result('integers')]]) {
-        const accuracy = shown?.test_accuracy ?? shown?.validation_accuracy ?? null;
-        const isValidation = accuracy !== null && shown.test_accuracy === null;
+        const {key, name, is_share: isShare} = run.measures[0];
+        const value = shown?.[`test_${key}`] ?? shown?.[`validation_${key}`] ?? null;
+        const isValidation = value !== null && shown[`test_${key}`] === null;
         if (isValidation) ++comparedValidations;
-        expectNumber(`${run.name}: ${title} beside others`, row[title].replace(' (val.)', ''), times100(accuracy), 2);
+        const text = row[title].replace(' (val.)', '');
+        if (run.task === 'classify') expectNumber(`${run.name}: ${title} beside others`, text, times100(value), 2);
+        else expect(`${run.name}: ${title} beside others`, text, value === null ? '–' : isShare ? `${(100 * value).toFixed(2)}%` : String(Number(value.toPrecision(4))));
+        expect(`${run.name}: the figure`, row.figure, report.runs.some(({task}) => task !== 'classify') ? name.replace('^2', '²') : undefined);
         expect(`${run.name}: ${title} of the validation part`, row[title].includes('(val.)'), isValidation);
       }
     });
   }
 
+  /** Points, curves and tables of answers that are no classes. */
+  function checkOutputs(run, section) {
+    const {outputs, labels, curves} = run.outputs, place = section.querySelector('.answers');
+    const dots = all(place, '.dots').map((path) => path.getAttribute('d').split('M').length - 1);
+    const drawn = (outputs ?? []).flatMap(({targets, networks}) => [...networks, ...networks].map(() => targets.length));
+    expect(`${run.name}: points`, dots.join(), drawn.join());
+    const paths = all(place, '.plot .curve').map((path) => path.getAttribute('d').split('L').length);
+    expect(`${run.name}: ROC curves`, paths.join(), (curves ?? []).map(({points: list}) => list.length).join());
+    const legends = texts(place, '.plot .legend span').join('|');
+    for (const {name, auc} of curves ?? []) expect(`${run.name}: AUC of ${name}`, legends.includes(`${name}: AUC ${auc.toFixed(3)}`), true);
+    for (const {networks} of outputs ?? [])
+      for (const {name, r2} of networks) expect(`${run.name}: R² of ${name}`, legends.includes(`${name}: R² ${r2.toFixed(3)}`), true);
+    if (labels) {
+      const rows = rowsOf(place.querySelector('table')), last = run.answers.at(-1).name;
+      labels.forEach(({name, examples, networks}, i) => {
+        const found = networks.find((network) => network.name === last);
+        expect(`${run.name}: label`, rows[i].label, name);
+        expectNumber(`${name}: examples`, rows[i]['examples with it'], examples, 0);
+        for (const key of ['precision', 'recall']) expectNumber(`${name}: ${key}`, rows[i][key], found[key], 3);
+        expectNumber(`${name}: AUC`, rows[i].AUC, found.auc, 3);
+      });
+    }
+  }
+
+  /** Each example is drawn, and says so to those who do not see it. */
+  function checkExamples(run, section) {
+    const figures = all(section, '.worst figure');
+    expect(`${run.name}: worst examples`, figures.length, run.outputs?.worst.length ?? 0);
+    figures.forEach((figure, i) => {
+      const {drawing, texts: words} = run.outputs.worst[i], drawings = all(figure, '[role="img"]');
+      expect(`${run.name}: drawings of ${i}`, drawings.length, drawing.maps?.length ?? 1);
+      if (drawings.some((one) => !/\d numbers/.test(one.getAttribute('aria-label')))) complaints.push(`${run.name}: example ${i} has no words`);
+      if (drawing.lines) expect(`${run.name}: lines of ${i}`, all(figure, '.curve').length, drawing.lines.length);
+      for (const canvas of all(figure, 'canvas')) {
+        const inks = new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data);
+        if (inks.size < 10) complaints.push(`${run.name}: map ${i} has ${inks.size} levels`);
+      }
+      for (const [who, text] of words) if (!figure.textContent.includes(`${who}: ${text}`)) complaints.push(`${run.name}: no ${who}`);
+      ++drawnExamples;
+    });
+  }
+
   function checkAnswers(run, section) {
     if (run.answers.length === 0) return;
+    checkExamples(run, section);
+    if (run.task !== 'classify') return checkOutputs(run, section);
     const last = run.answers.at(-1);
     const cells = all(section, '.confusion td[title]').map((cell) => Number(cell.textContent === '·' ? 0 : cell.textContent));
     expect(`${run.name}: confusions`, cells.join(), last.confusion.flat().join());
     expect(`${run.name}: pictures of the matrix`, sum(cells), last.examples);
-    expect(`${run.name}: lost pictures`, all(section, '.pictures canvas').length, run.comparison?.lost.length ?? 0);
+    if (run.noun === 'picture') expect(`${run.name}: lost pictures`, all(section, '.pictures canvas').length, run.comparison?.lost.length ?? 0);
   }
 
   function checkPage() {
@@ -225,5 +274,5 @@
   if (report.runs.length > 1) checkComparison();
   checkSheets();
   checkPage();
-  document.getElementById('found').textContent = JSON.stringify({complaints, narrow, comparedLosses, comparedValidations});
+  document.getElementById('found').textContent = JSON.stringify({complaints, narrow, comparedLosses, comparedValidations, drawnExamples});
 })();

@@ -8,9 +8,12 @@ function curvesOf(runs) {
   const of = (name, dashed) => runs.map((run) => ({name: many ? `${run.name}${dashed ? ` (${dashed})` : ''}` : dashed ?? '', colour: colour(run.number), points: points(run, name), dashed: dashed === 'validation'}))
     .filter((series) => series.points.length > 0);
   const marks = many ? [] : runs[0].curves.marks;
+  // Of runs with several tasks each has its own.
+  const measures = [...new Map(runs.map((run) => [mainMeasure(run).key, mainMeasure(run)])).values()];
   return [
     chart(of('loss'), {title: 'training loss', marks, zero: true}),
-    chart([...of('test_accuracy', 'test'), ...of('validation_accuracy', 'validation')], {title: 'accuracy', marks, most: 1, format: (value) => `${Number((100 * value).toFixed(4))}%`}),
+    ...measures.map((measure) => chart([...of(`test_${measure.key}`, 'test'), ...of(`validation_${measure.key}`, 'validation')],
+      {title: measureName(measure), marks, ...(measure.is_share ? {most: 1, format: (value) => `${Number((100 * value).toFixed(4))}%`} : {})})),
     chart([...of('test_loss', 'test'), ...of('validation_loss', 'validation')], {title: 'loss after each epoch', marks}),
     chart(of('learning_rate'), {title: 'learning rate', marks, zero: true}),
   ];

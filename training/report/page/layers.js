@@ -30,7 +30,7 @@ function layerTable(layers, sensitivity) {
     {title: '#', value: ({place}) => String(place), hint: 'place in the network'},
     {title: 'bits', value: bitsOf, hint: 'of the weights and of the output'},
     {title: 'SNR, equal inputs', value: (layer) => decibels(layer.snr_alone_db), hint: 'dB of the output: this layer alone quantized'},
-    {title: 'SNR, from the picture', value: (layer) => decibels(layer.snr_from_picture_db), hint: 'dB of the output: all layers quantized'},
+    {title: 'SNR, from the input', value: (layer) => decibels(layer.snr_from_picture_db), hint: 'dB of the output: all layers quantized'},
     {title: 'SNR, weights', value: ({weights}) => decibels(weights?.snr_db), hint: 'dB of the weights'},
     {title: 'clipped', value: ({weights, output}) => `${weights ? share(weights.clipped, weights.values) : MISSING} / ${output ? share(output.clipped, output.values) : MISSING}`, hint: 'share of the weights and of the outputs beyond the grid'},
     {title: 'unused', value: ({weights, output}) => `${weights?.unused ?? MISSING} / ${output?.unused ?? MISSING}`, hint: 'integers that no weight and no output became'},
@@ -76,7 +76,7 @@ function sensitivityTable(layer, sensitivity) {
   if (kinds.length === 0) return null;
   return table([
     {title: 'quantized alone', left: true, value: ({kind}) => kind}, {title: 'bits', value: ({bits}) => String(bits)},
-    {title: 'loss increase', value: ({loss_increase: increase}) => signed(increase)}, {title: 'accuracy', value: ({accuracy}) => percent(accuracy)},
+    {title: 'loss increase', value: ({loss_increase: increase}) => signed(increase)}, ...(kinds.some(([, {alone}]) => alone.some(({accuracy}) => known(accuracy))) ? [{title: 'accuracy', value: ({accuracy}) => percent(accuracy)}] : []),
     {title: 'SNR (dB)', value: ({snr_db: snr}) => decibels(snr)},
   ], kinds.flatMap(([kind, {alone}]) => alone.map((one) => ({kind, ...one}))));
 }
@@ -89,7 +89,7 @@ function contentOf(layer, sensitivity) {
   return [
     html('p', {class: 'hint'}, [layer.weight_shape.length > 0 ? `weights ${shape(layer.weight_shape)}` : null, `output ${shape(layer.output_shape)}`,
       cost ? `${short(cost.multiply_adds)} MACs × ${cost.weight_bits} × ${cost.input_bits} bits, ${whole(cost.parameter_bytes)} bytes` : null,
-      known(layer.snr_alone_db) ? `SNR of the output ${decibels(layer.snr_alone_db)} dB given equal inputs, ${decibels(layer.snr_from_picture_db)} dB from the picture on` : null].filter(known).join('; ')),
+      known(layer.snr_alone_db) ? `SNR of the output ${decibels(layer.snr_alone_db)} dB given equal inputs, ${decibels(layer.snr_from_picture_db)} dB from the input on` : null].filter(known).join('; ')),
     html('div', {class: 'histograms'},
       weights ? html('div', {}, gridHistogram(weights, 'weights'), html('p', {class: 'hint'}, tensorText(weights))) : null,
       plain ? html('div', {}, floatHistogram(plain, 'weights, in float'), html('p', {class: 'hint'}, tensorText(plain))) : null,
@@ -118,7 +118,7 @@ function layersSection(run, sensitivity) {
   const layers = byLoss(run.layers).map((layer) => ({...layer, anchor: `run${run.number}-layer${layer.place}`}));
   const quantized = layers.some(({weights, output}) => weights || output);
   return html('section', {class: 'layers'}, html('h3', {}, quantized ? 'Layers, the largest loss first' : 'Layers'),
-    quantized ? html('p', {class: 'hint'}, `SNR: signal-to-noise ratio of a layer's output in dB, beside the same network with no quantizer at work, on ${whole(run.layer_examples)} pictures. Given equal inputs only this layer is quantized; from the picture on, all are. 6 dB are one bit.`) : null,
+    quantized ? html('p', {class: 'hint'}, `SNR: signal-to-noise ratio of a layer's output in dB, beside the same network with no quantizer at work, on ${whole(run.layer_examples)} ${run.noun}s. Given equal inputs only this layer is quantized; from the input on, all are. 6 dB are one bit.`) : null,
     layerTable(layers, sensitivity),
     quantized ? html('p', {class: 'legend'}, html('span', {}, html('i', {class: 'swatch numbers'}), 'numbers'), html('span', {}, html('i', {class: 'swatch bar'}), 'the integers that they become'), html('span', {}, html('i', {class: 'swatch grid'}), 'the grid'), html('span', {}, html('i', {class: 'swatch outside'}), 'clipped'), html('span', {}, 'heights are square roots of counts')) : null,
     cardsOf(layers.slice(0, MOST_CARDS), sensitivity),
