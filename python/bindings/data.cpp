@@ -1,8 +1,7 @@
-// Data sets and batches.
+// Data sets.
 
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,34 +10,19 @@
 #include <string_view>
 
 #include "core/text/error.h"
+#include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/text/suggest.h"
+#include "datasets/arrays/array_numbers.h"
 #include "datasets/arrays/array_pictures.h"
 #include "datasets/class_counts.h"
-#include "datasets/loader.h"
+#include "datasets/standardise.h"
 #include "python/bindings/handles.h"
+#include "python/bindings/values.h"
+#include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 
 namespace miniqat::python {
-
-using datasets::Loader;
-
-/// One thread at a time, and only in the process that made it: a fork leaves the loader's thread behind.
-struct LoaderHandle {
-  LoaderHandle(const datasets::Dataset& dataset, const Loader::Options& options)
-      : loader(std::make_unique<Loader>(dataset, options)) {}
-  ~LoaderHandle() {
-    // It would wait for its thread.
-    if (!is_here()) static_cast<void>(loader.release());
-  }
-  LoaderHandle(const LoaderHandle&) = delete;
-  bool is_here() const { return process == getpid(); }
-
-  std::unique_ptr<Loader> loader;
-  OneAtATime turns;
-  pid_t process = getpid();
-};
-template <>
-inline constexpr bool kIsBound<LoaderHandle> = true;
 
 namespace {
 
@@ -50,12 +34,19 @@ template <class... Parts>
   throw py::value_error(concat(parts...));
 }
 
-/// As a file of NumPy's would be read, of the shape [rows, columns].
-NumpyArray file_like(const py::array& array, std::int64_t rows, std::int64_t columns) {
+/// plain_array(), of at least 32 bits where these are floats.
+py::array plain_numbers(const py::object& given, const std::string& what) {
+  const py::array array = plain_array(given, what);
+  return array.dtype().equal(py::dtype("float16")) ? py::array(call_method(array, "astype", py::make_tuple("float32")))
+                                                   : array;
+}
+
+/// As a file of NumPy's would be read, of that shape.
+NumpyArray file_like(const py::array& array, const std::vector<std::int64_t>& shape) {
   if (array.itemsize() > 8) throw py::type_error("numbers of more than 64 bits cannot be taken");
   return {.kind = array.dtype().kind(),
           .item = static_cast<int>(array.itemsize()),
-          .shape = {rows, columns},
+          .shape = shape,
           .bytes = std::string(static_cast<const char*>(array.data()), static_cast<std::size_t>(array.nbytes()))};
 }
 
@@ -128,7 +119,7 @@ Tensor labels_from(const ArrayLike& given, std::optional<std::int64_t>& classes,
     throw py::type_error(concat("labels must be integers, not ",
                                 std::string(py::str(py::object(array.dtype().attr("name")))), ": labels.astype(int)"));
   require_not_negative(array, classes, named);
-  return as_value_error("labels", [&] { return datasets::labels_of(file_like(array, shape[0], 1), "labels"); });
+  return as_value_error("labels", [&] { return datasets::labels_of(file_like(array, {shape[0], 1}), "labels"); });
 }
 
 int classes_for(const Dataset& dataset, const std::optional<std::int64_t>& wanted) {
@@ -148,8 +139,7 @@ int classes_for(const Dataset& dataset, const std::optional<std::int64_t>& wante
 }  // namespace
 
 Tensor picture_bytes(const ArrayLike& images, std::vector<std::string>& notes) {
-  py::array array = plain_array(images, "images");
-  if (array.dtype().equal(py::dtype("float16"))) array = call_method(array, "astype", py::make_tuple("float32"));
+  const py::array array = plain_numbers(images, "images");
   const Shape shape = checked_shape(array, "images");
   require_shape_of_pictures(shape);
   const Shape pictures{shape[0], shape[1], shape[2], shape.rank() == 4 ? shape[3] : 1};
@@ -158,8 +148,7 @@ Tensor picture_bytes(const ArrayLike& images, std::vector<std::string>& notes) {
     std::memcpy(bytes.raw(), array.data(), bytes.bytes());
     return bytes;
   }
-  NumpyArray numbers = file_like(array, shape[0], 1);
-  numbers.shape = {shape[0], 1, shape.elements() / shape[0]};
+  const NumpyArray numbers = file_like(array, {shape[0], 1, shape.elements() / shape[0]});
   return as_value_error(
       "images", [&] { return datasets::pictures_of(numbers, "images", &notes).reshaped(pictures); },
       numbers.kind == 'f' ? ". For a mean and a deviation give bytes, scale and zero_point" : "");
@@ -197,11 +186,74 @@ Dataset from_arrays(const ArrayLike& images, const ArrayLike& labels, std::optio
   return made;
 }
 
+/// The array as a reader of files sees it.
+NumpyArray array_file(const py::object& given, const std::string& what) {
+  const py::array array = plain_numbers(given, what);
+  return file_like(array, {array.shape(), array.shape() + array.ndim()});
+}
+
+/// A data set of copies of numbers, as they are, and of what is to be predicted.
+Dataset of_numbers(const ArrayLike& x, const ArrayLike& y, const std::string& answers,
+                   const std::vector<std::string>& class_names) {
+  const auto names = names_of(datasets::Answers());
+  const auto wanted = std::ranges::find(names, answers);
+  if (wanted == names.end()) fail_unknown("answers", answers, names);
+  datasets::PartData part;
+  Dataset made{.name = "arrays", .classes = 0};
+  const NumpyArray numbers = array_file(x, "x");
+  made.images = as_value_error("x", [&] { return datasets::numbers_of(numbers, "x"); });
+  if (!y.is_none()) {
+    const NumpyArray given = array_file(y, "y");
+    as_value_error(
+        "y", [&] { datasets::put_answers(given, "y", static_cast<datasets::Answers>(wanted - names.begin()), part); });
+  }
+  made.labels = part.labels;
+  made.targets = part.targets;
+  for (const Tensor& tensor : {made.labels, made.targets})
+    if (tensor.defined() && tensor.shape()[0] != made.size())
+      refuse("x has ", made.size(), " examples, y is for ", tensor.shape()[0]);
+  if (!made.has_classes()) {
+    if (!class_names.empty()) refuse("class_names: y has no classes");
+    return made;
+  }
+  made.class_names = class_names;
+  made.classes = classes_for(made, {});
+  return made;
+}
+
+/// A copy with numbers and targets standardised, by their own means and deviations or by those of another data set.
+Dataset standardised(const Dataset& self, const Dataset* like) {
+  if (self.has_pictures()) refuse("pictures are not standardised; their grid is scale and zero_point");
+  if (self.standard) refuse("the numbers are standardised already");
+  if (like != nullptr && !like->standard) refuse("like is not standardised");
+  datasets::Splits both{.train = self, .test = self};
+  datasets::NumberOptions options;
+  if (like != nullptr) {
+    options.standard = like->standard;
+    options.target_standard = like->target_standard;
+  }
+  datasets::standardise(both, options);
+  return both.train;
+}
+
+/// Reads settings of numbers and sounds, by their names.
+void take_keywords(const py::kwargs& keywords, training::TrainSettings& how) {
+  std::vector<std::string> known;
+  training::visit_table(training::settings_of_numbers(),
+                        [&](const char* name, auto, const char*) { known.emplace_back(name); });
+  const nlohmann::ordered_json given = to_json(keywords);
+  for (const auto& item : given.items())
+    if (std::ranges::find(known, item.key()) == known.end())
+      throw py::type_error(unknown_name("keyword", item.key(), known));
+  training::settings_from_json(given, how, "load");
+}
+
 py::tuple load(const std::string& name, const std::filesystem::path& data_dir, std::int64_t train_size,
                std::int64_t test_size, std::uint64_t seed, bool skip_broken, const std::string& image_size,
-               const std::string& colour, double mean, double std) {
+               const std::string& colour, double mean, double std, const py::kwargs& keywords) {
+  training::TrainSettings how;
+  take_keywords(keywords, how);
   const datasets::Splits splits = unlocked([&] {
-    training::TrainSettings how;
     how.dataset = name;
     how.image_size = image_size;
     how.colour = colour;
@@ -212,43 +264,71 @@ py::tuple load(const std::string& name, const std::filesystem::path& data_dir, s
                            .train_size = train_size,
                            .test_size = test_size,
                            .pictures = training::picture_options(how),
+                           .numbers = training::number_options(how),
+                           .sounds = training::sound_options(how),
                            .skip_broken = skip_broken});
   });
   warn_in_python(splits.remarks().notes);
   return py::make_tuple(splits.train, splits.test);
 }
 
-py::tuple next(LoaderHandle& self) {
-  if (!self.is_here()) fail("this Loader is of another process, and so is its thread: make one here");
-  Tensor images, labels;
-  {
-    const Unlocked open;
-    const OneAtATime::Turn turn(self.turns);
-    const datasets::Batch& batch = self.loader->next();
-    images = numbers_of(batch.images);
-    labels = batch.labels.clone();
-  }
-  return py::make_tuple(to_array(images), to_array(labels));
+py::object view_or_none(const Tensor& tensor) { return tensor.defined() ? py::object(to_view(tensor)) : py::none(); }
+
+/// The means, or the deviations, as an array; None without.
+py::object channels_of(const std::shared_ptr<const datasets::Standard>& standard,
+                       std::vector<float> datasets::Standard::*numbers) {
+  if (!standard) return py::none();
+  const std::vector<float>& values = (*standard).*numbers;
+  return to_array(Tensor::from({std::ssize(values)}, values));
 }
 
 void bind_dataset(py::module_& module) {
-  py::class_<Dataset>(module, "Dataset", "Pictures as bytes, [n, h, w, c], and labels, [n].")
+  using datasets::Standard;
+  py::class_<Dataset>(module, "Dataset",
+                      "Pictures as bytes, [n, h, w, c], or numbers, [n, ...], and what is to be said of them.")
       .def(py::init(&from_arrays), py::arg("images"), py::arg("labels"), py::arg("classes") = py::none(),
            py::arg("scale") = 1.0 / 255, py::arg("zero_point") = 0, py::arg("class_names") = std::vector<std::string>(),
            "Copies of the arrays. Pictures are bytes, floats in [0, 1] (1 becomes the byte 255; a warning says what\n"
            "rounding costs) or bools, [n, h, w, c] or [n, h, w]. Labels are integers, [n], or one-hot rows,\n"
            "[n, classes]. A pixel is (byte - zero_point) * scale.")
+      .def_static("of_numbers", &of_numbers, py::arg("x"), py::arg("y") = py::none(), py::arg("answers") = "auto",
+                  py::arg("class_names") = std::vector<std::string>(),
+                  "Copies of numbers, [n, features], [n, steps, channels] or [n, h, w, channels], as they are, and of\n"
+                  "what is to be predicted: None, classes (integers, [n]), numbers (floats, [n] or [n, k]) or several\n"
+                  "labels (integers 0 and 1, [n, k]). answers: \"classes\" or \"targets\" where both are possible.")
+      .def("standardised", &standardised, py::arg("like") = py::none(),
+           "A copy of numbers, and of numbers to predict, as (x - mean) / std of each channel: with their own means\n"
+           "and deviations, or with those of another data set, the training part of a test part.")
       .def_property_readonly(
-          "images", [](const Dataset& self) { return to_view(self.images); }, "[n, h, w, c] uint8, read-only.")
+          "images", [](const Dataset& self) { return to_view(self.images); },
+          "[n, h, w, c] uint8 of pictures, [n, ...] float32 of numbers; read-only.")
       .def_property_readonly(
-          "labels", [](const Dataset& self) { return to_view(self.labels); }, "[n] int32, read-only.")
-      .def_readonly("classes", &Dataset::classes, "The number of classes.")
+          "labels", [](const Dataset& self) { return view_or_none(self.labels); },
+          "[n] int32, read-only; None without classes.")
+      .def_property_readonly(
+          "targets", [](const Dataset& self) { return view_or_none(self.targets); },
+          "[n, k] float32, read-only: numbers to predict, or labels of 0 and 1. None without.")
+      .def_property_readonly(
+          "mean", [](const Dataset& self) { return channels_of(self.standard, &Standard::mean); },
+          "What numbers were standardised with, for each channel; None where they are as they were given.")
+      .def_property_readonly(
+          "std", [](const Dataset& self) { return channels_of(self.standard, &Standard::deviation); },
+          "The deviations to these means.")
+      .def_property_readonly(
+          "target_mean", [](const Dataset& self) { return channels_of(self.target_standard, &Standard::mean); },
+          "What targets were standardised with.")
+      .def_property_readonly(
+          "target_std", [](const Dataset& self) { return channels_of(self.target_standard, &Standard::deviation); },
+          "The deviations to these means.")
+      .def_readonly("classes", &Dataset::classes, "The number of classes; 0 without.")
       .def_readonly("class_names", &Dataset::class_names, "One for each class, if the data names them.")
       .def_readonly("scale", &Dataset::scale, "Of a byte: the input's grid.")
       .def_readonly("zero_point", &Dataset::zero_point, "The byte of 0.")
       .def("__len__", &Dataset::size, "The number of examples.")
       .def("__repr__", [](const Dataset& self) {
-        return concat("<miniqat.Dataset images=", self.images.shape(), " classes=", self.classes, ">");
+        const std::string answers =
+            self.targets.defined() ? concat("targets=", self.targets.shape()) : concat("classes=", self.classes);
+        return concat("<miniqat.Dataset images=", self.images.shape(), " ", answers, ">");
       });
 }
 
@@ -263,24 +343,9 @@ void bind_data(py::module_& module) {
       "(train, test) of a data set by name, or of your own files by their path (docs/data.md). Sizes and seed\n"
       "are those of the digits that miniqat draws, \"synthetic\". Of your own files image_size (\"HxW\"), colour\n"
       "(\"grey\", \"rgb\"), mean and std say how pictures are read, as the flags of `miniqat train` do, and\n"
-      "skip_broken leaves out those that cannot be read. What is left out is a warning.");
-  py::class_<LoaderHandle>(
-      module, "Loader",
-      "Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32\n"
-      "and int32. Batch i depends on the data set, the options and i alone.")
-      .def(py::init([](const Dataset& dataset, std::int64_t batch_size, bool shuffle, std::uint64_t seed,
-                       std::int64_t first_batch) {
-             return std::make_unique<LoaderHandle>(
-                 dataset, Loader::Options{
-                              .batch_size = batch_size, .shuffle = shuffle, .seed = seed, .first_batch = first_batch});
-           }),
-           py::arg("dataset"), py::arg("batch_size") = 128, py::arg("shuffle") = true, py::arg("seed") = 1,
-           py::arg("first_batch") = 0, "An epoch is batches_per_epoch batches; examples left over sit it out.")
-      .def_property_readonly(
-          "batches_per_epoch", [](const LoaderHandle& self) { return self.loader->batches_per_epoch(); },
-          "Whole batches of the data set.")
-      .def("__iter__", [](const py::object& self) { return require_initialized(self), self; })
-      .def("__next__", &next);
+      "skip_broken leaves out those that cannot be read. What is left out is a warning. Keywords are the flags of\n"
+      "`miniqat train` for numbers and sounds: target, inputs, answers, no_standardise, pad_to, group_by,\n"
+      "test_groups, features, sample_rate, seconds, window_ms, stride_ms, bands, coefficients, low_hz, high_hz.");
 }
 
 }  // namespace miniqat::python

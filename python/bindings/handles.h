@@ -143,6 +143,7 @@ void bind_quantize(py::module_& module);
 void bind_fake_quant(py::module_& module);
 void bind_integers(py::module_& module);
 void bind_data(py::module_& module);
+void bind_loader(py::module_& module);
 void bind_training(py::module_& module);
 void bind_train(py::module_& module);
 void bind_quantize_run(py::module_& module);

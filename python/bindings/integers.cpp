@@ -6,12 +6,14 @@
 #include <cmath>
 
 #include "core/text/error.h"
+#include "datasets/standard.h"
 #include "exporters/c/source.h"
 #include "exporters/html/html.h"
 #include "exporters/json.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/onnx/onnx_float.h"
 #include "exporters/tflite/tflite.h"
+#include "integer/arithmetic.h"
 #include "integer/engine.h"
 #include "integer/format/model_file.h"
 #include "python/bindings/handles.h"
@@ -107,6 +109,73 @@ void set_class_names(ModelHandle& self, const std::vector<std::string>& names) {
   self.model = std::make_shared<const Model>(std::move(renamed));
 }
 
+/// The means, or the deviations, of a standard as an array; None without.
+py::object standard_array(const std::optional<Standard>& standard, std::vector<float> Standard::*numbers) {
+  if (!standard) return py::none();
+  const std::vector<float>& values = (*standard).*numbers;
+  return to_array(Tensor::from({std::ssize(values)}, values));
+}
+
+/// Throws ValueError unless the array is a batch of what a tensor of the model has.
+void require_batch_of(const Shape& given, const integer::TensorInfo& tensor, const char* argument) {
+  if (given.rank() < 1 || given != integer::batch_shape(given[0], tensor.shape))
+    throw py::value_error(concat(argument, " has the shape ", given, "; the model's are [n, ...] of ", tensor.shape));
+}
+
+py::array to_integers(const ModelHandle& self, const ArrayLike& numbers) {
+  const Borrowed given = borrow(numbers, DType::kFloat32, "numbers");
+  const integer::TensorInfo& input = self.model->tensor(self.model->input);
+  require_batch_of(given.tensor.shape(), input, "numbers");
+  const std::optional<Standard>& standard = self.model->input_standard;
+  const Tensor network = standard ? datasets::standardised(given.tensor, *standard) : given.tensor;
+  Tensor integers(network.shape(), DType::kUInt8);
+  for (std::int64_t i = 0; i < network.elements(); ++i)
+    integers.data<std::uint8_t>()[i] = integer::quantize(input.grid, network.data<float>()[i]);
+  return to_array(integers);
+}
+
+py::array to_numbers(const ModelHandle& self, const ArrayLike& integers) {
+  const Borrowed given = borrow(integers, DType::kUInt8, "integers");
+  const integer::TensorInfo& output = self.model->tensor(self.model->output);
+  require_batch_of(given.tensor.shape(), output, "integers");
+  const std::optional<Standard>& standard = self.model->output_standard;
+  Tensor numbers(given.tensor.shape());
+  for (std::int64_t i = 0; i < numbers.elements(); ++i) {
+    const float number = integer::dequantize(output.grid, given.tensor.data<std::uint8_t>()[i]);
+    const auto channel = static_cast<std::size_t>(i % output.shape.elements());
+    numbers.data<float>()[i] = standard ? static_cast<float>(standard->restored(channel, number)) : number;
+  }
+  return to_array(numbers);
+}
+
+void bind_standards(py::class_<ModelHandle>& model) {
+  model
+      .def_property_readonly(
+          "task", [](const ModelHandle& self) { return self.model->task.empty() ? "classify" : self.model->task; },
+          "What the outputs are for: \"classify\", \"regress\", \"reconstruct\" or \"multilabel\" (docs/tasks.md).")
+      .def_property_readonly(
+          "input_mean",
+          [](const ModelHandle& self) { return standard_array(self.model->input_standard, &Standard::mean); },
+          "What numbers are standardised with before they come to the input's grid, for each channel; None without.")
+      .def_property_readonly(
+          "input_std",
+          [](const ModelHandle& self) { return standard_array(self.model->input_standard, &Standard::deviation); },
+          "The deviations to these means.")
+      .def_property_readonly(
+          "output_mean",
+          [](const ModelHandle& self) { return standard_array(self.model->output_standard, &Standard::mean); },
+          "What the targets of a regression were standardised with; None without.")
+      .def_property_readonly(
+          "output_std",
+          [](const ModelHandle& self) { return standard_array(self.model->output_standard, &Standard::deviation); },
+          "The deviations to these means.")
+      .def("quantize", &to_integers, py::arg("numbers"),
+           "Numbers in the units of the data, [n, ...], as integers for Engine.run(): standardised, then on the\n"
+           "input's grid.")
+      .def("dequantize", &to_numbers, py::arg("integers"),
+           "Integers of the output, [n, ...], as numbers: of a regression in the units of its targets.");
+}
+
 void bind_exports(py::class_<ModelHandle>& model) {
   model
       .def(
@@ -167,12 +236,13 @@ void bind_model(py::module_& module) {
           "weight_bytes", [](const ModelHandle& self) { return self.model->weight_bytes(); },
           "Bytes of all weights packed to their bits, without biases.")
       .def(
-          "multiply_adds", [](const ModelHandle& self) { return self.model->multiply_adds(); }, "Of one picture.")
+          "multiply_adds", [](const ModelHandle& self) { return self.model->multiply_adds(); }, "Of one example.")
       .def("__repr__", [](const ModelHandle& self) {
         const Model& model = *self.model;
         return concat("<miniqat.IntegerModel ", model.name, " operations=", model.operations.size(),
                       " weight_bytes=", model.weight_bytes(), ">");
       });
+  bind_standards(model);
   bind_exports(model);
 }
 
@@ -209,7 +279,8 @@ void bind_integers(py::module_& module) {
   bind_model(module);
   py::class_<EngineHandle>(module, "Engine", "Runs an integer model: the same integers on every machine.")
       .def(py::init<const ModelHandle&>(), py::arg("model"), "Lays the weights out for this processor.")
-      .def("run", &run, py::arg("images"), "Pictures [n, h, w, c] uint8 to the output [n, ...] uint8.")
+      .def("run", &run, py::arg("images"),
+           "Pictures [n, h, w, c] uint8, or other examples (IntegerModel.quantize()), to the output [n, ...] uint8.")
       .def("run_all", &run_all, py::arg("images"), "Every tensor of the model by name.");
   module.def("onnx_float", &onnx_float, py::arg("graph"), py::arg("variables"), py::arg("name") = "network",
              py::arg("opset") = py::none(),

@@ -161,6 +161,7 @@ PYBIND11_MODULE(_core, module) {
   python::bind_session(module);
   python::bind_fake_quant(module);
   python::bind_data(module);
+  python::bind_loader(module);
   python::bind_integers(module);
   python::bind_quantize(module);
   python::bind_training(module);

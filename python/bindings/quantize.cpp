@@ -14,8 +14,10 @@
 #include "quantize/convert/convert.h"
 #include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite_report.h"
+#include "training/run/integer_source.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/settings.h"
+#include "training/task/task.h"
 
 namespace miniqat::python {
 
@@ -120,17 +122,29 @@ py::dict calibrate(SessionHandle& session, const py::iterable& batches, const st
   return set;
 }
 
+/// What an integer model knows of the numbers that it is for, as convert_run() does.
+void take_task(const datasets::Dataset& data, const std::string& name, integer::Model& model) {
+  const training::Task& task = name.empty() ? training::task_for(data) : training::find_task(name);
+  if (&task != &training::classification()) model.task = task.name;
+  if (data.standard) model.input_standard = *data.standard;
+  if (&task == &training::regression() && data.target_standard) model.output_standard = *data.target_standard;
+  model.check();
+}
+
 ModelHandle convert(GraphHandle& graph, const py::dict& variables, float input_scale, std::int32_t input_zero_point,
-                    const std::string& name) {
+                    const std::string& name, const datasets::Dataset* dataset, const std::string& task) {
   if (!std::isfinite(input_scale) || input_scale <= 0)
     throw py::value_error(concat("input_scale must be a positive number, is ", input_scale));
   if (input_zero_point < 0 || input_zero_point > 255)
     throw py::value_error(concat("input_zero_point is a byte, not ", input_zero_point));
+  if (dataset == nullptr && !task.empty()) throw py::value_error("task goes with dataset");
   const NamedTensors values = copy_of(variables);
+  const integer::Grid given{.scale = input_scale, .zero_point = input_zero_point, .bits = 8};
   return graph.locked([&](Graph& of) {
-    return quantize::convert(
-        of, values,
-        {.input = integer::Grid{.scale = input_scale, .zero_point = input_zero_point, .bits = 8}, .name = name});
+    integer::Model model = quantize::convert(
+        of, values, {.input = dataset == nullptr ? std::optional(given) : training::grid_of(*dataset), .name = name});
+    if (dataset != nullptr) take_task(*dataset, task, model);
+    return model;
   });
 }
 
@@ -145,11 +159,13 @@ void bind_quantize(py::module_& module) {
       py::arg("percentile") = 99.99,
       "Finds the ranges of a graph of create_eval_graph() without training, and sets them. `batches`: the feeds\n"
       "of each batch. method: \"mse\", \"minmax\", \"moving-average\" or \"percentile\". Returns ranges().");
-  module.def("convert", &convert, py::arg("graph"), py::arg("variables"), py::arg("input_scale") = 1.0F / 255,
-             py::arg("input_zero_point") = 0, py::arg("name") = "model",
-             "The integer-only model of an evaluation graph with these variables. The input's grid is that of the\n"
-             "pictures' bytes. Raises NotQuantized, naming the tensor, if one lacks a range, and Error, naming the\n"
-             "quantizer, if a range never saw a number.");
+  module.def(
+      "convert", &convert, py::arg("graph"), py::arg("variables"), py::arg("input_scale") = 1.0F / 255,
+      py::arg("input_zero_point") = 0, py::arg("name") = "model", py::arg("dataset") = py::none(), py::arg("task") = "",
+      "The integer-only model of an evaluation graph with these variables. The input's grid is that of the\n"
+      "pictures' bytes. dataset: what the network is for, whose grid is taken or, of numbers, the task and what\n"
+      "they are standardised with; task: Classifier.task; default: what the data are for. Raises NotQuantized, naming the tensor, if one lacks a range, and Error, naming the\n"
+      "quantizer, if a range never saw a number.");
 }
 
 }  // namespace miniqat::python

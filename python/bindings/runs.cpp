@@ -11,6 +11,7 @@
 #include "python/bindings/handles.h"
 #include "python/bindings/keywords.h"
 #include "training/evaluate/evaluator.h"
+#include "training/model_source.h"
 #include "training/report/page.h"
 #include "training/run/asked_pictures.h"
 #include "training/run/data_of_run.h"
@@ -61,18 +62,38 @@ std::vector<std::string> report(const py::object& runs, const fs::path& out, con
   return notes;
 }
 
-/// The pictures of an array, for the network of a run; nobody knows their labels.
-training::AskedPictures pictures_from_array(const training::RunSource& run, const datasets::Dataset& given) {
-  const training::TrainedOn network = training::trained_on(run);
-  training::AskedPictures pictures{.data = given, .from_files = true};
-  if (const std::optional<integer::Grid> grid = training::recorded_input(run)) {
-    pictures.data.scale = grid->scale;
-    pictures.data.zero_point = grid->zero_point;
+/// Numbers that the network of a run gives for an example.
+std::int64_t outputs_of(const training::RunSource& run) {
+  const std::string graph = run.directory.eval_graph().string();
+  return unlocked([&] {
+    return training::find_classifier(training::read_network(graph), graph, training::task_of(run.settings)).outputs();
+  });
+}
+
+/// The examples of an array, for the network of a run: pictures, or numbers that it standardises as its own. Nobody
+/// knows their labels.
+training::AskedPictures examples_from_array(const training::RunSource& run, const ArrayLike& array,
+                                            std::vector<std::string>& notes) {
+  const training::TrainedOn network = unlocked([&] { return training::trained_on(run); });
+  training::AskedPictures examples{.data = {.name = "examples"}, .from_files = true};
+  datasets::Dataset& data = examples.data;
+  if (const std::optional<integer::Grid> grid = unlocked([&] { return training::recorded_input(run); })) {
+    data.images = picture_bytes(array, notes);
+    data.scale = grid->scale;
+    data.zero_point = grid->zero_point;
+  } else {
+    const Tensor numbers = borrow(array, DType::kFloat32, "pictures").tensor.clone();
+    data.images = network.standard ? datasets::standardised(numbers, *network.standard) : numbers;
+    data.target_standard = network.target_standard;
   }
-  pictures.data.classes = network.classes;
-  pictures.data.class_names = network.class_names;
-  for (std::int64_t i = 0; i < given.size(); ++i) pictures.asked.push_back({.word = std::to_string(i), .number = i});
-  return pictures;
+  data.classes = network.classes;
+  data.class_names = network.class_names;
+  if (network.classes > 0)
+    data.labels = Tensor({data.size()}, DType::kInt32);
+  else
+    data.targets = Tensor({data.size(), outputs_of(run)});
+  for (std::int64_t i = 0; i < data.size(); ++i) examples.asked.push_back({.word = std::to_string(i), .number = i});
+  return examples;
 }
 
 /// Numbers and paths as the words of a command line; none for an array of pictures.
@@ -95,10 +116,14 @@ std::optional<std::vector<std::string>> words_from(const py::object& pictures) {
 py::dict prediction_of(const datasets::Dataset& data, const training::AskedPicture& asked,
                        const Prediction& prediction) {
   py::dict one;
-  const bool decided = prediction.predicted >= 0;
-  one["picture"] = asked.number ? py::object(py::int_(*asked.number)) : py::object(py::str(asked.word));
+  one[data.noun()] = asked.number ? py::object(py::int_(*asked.number)) : py::object(py::str(asked.word));
   one["label"] = asked.label ? py::object(py::int_(*asked.label)) : py::none();
   if (!asked.file.empty()) one["file"] = asked.file;
+  if (!prediction.outputs.empty()) {
+    one["outputs"] = prediction.outputs;
+    return one;
+  }
+  const bool decided = prediction.predicted >= 0;
   one["predicted"] = decided ? py::object(py::int_(prediction.predicted)) : py::none();
   one["class"] = decided ? py::object(py::str(data.class_name(prediction.predicted))) : py::none();
   one["score"] =
@@ -114,18 +139,20 @@ py::list predict(const fs::path& run, const py::object& pictures, bool integer, 
   if (std::ranges::count(splits, split) == 0) throw py::value_error(wrong_choice("split", split, splits));
   const std::optional<std::vector<std::string>> words = words_from(pictures);
   std::vector<std::string> notes;
-  Tensor array;
-  if (!words) array = picture_bytes(py::reinterpret_borrow<ArrayLike>(pictures), notes);
+  std::optional<training::RunSource> opened;
+  {
+    const Unlocked open;
+    opened = training::open_run(run.string(), checkpoint ? checkpoint->string() : "");
+  }
+  const training::RunSource& source = *opened;
   training::AskedPictures asked;
+  if (!words) asked = examples_from_array(source, py::reinterpret_borrow<ArrayLike>(pictures), notes);
   std::vector<Prediction> predictions;
   {
     const Unlocked open;
-    const training::RunSource source = training::open_run(run.string(), checkpoint ? checkpoint->string() : "");
-    asked =
-        words ? training::find_pictures(source, *words,
-                                        {.dataset = dataset, .data_dir = data_dir.string(), .split = split})
-              : pictures_from_array(
-                    source, {.name = "pictures", .images = array, .labels = Tensor({array.shape()[0]}, DType::kInt32)});
+    if (words)
+      asked =
+          training::find_pictures(source, *words, {.dataset = dataset, .data_dir = data_dir.string(), .split = split});
     predictions = training::predict(source, asked.data, integer);
     if (!source.note.empty()) notes.push_back(with_keywords(source.note));
   }
@@ -149,7 +176,8 @@ void bind_runs(py::module_& module) {
              py::arg("checkpoint") = py::none(),
              "`miniqat predict`: what a run says of pictures, by the simulation or with `integer` by its integers.\n"
              "pictures: numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in\n"
-             "[0, 1]. A list of dictionaries: picture, label, predicted, class, score, scores.");
+             "[0, 1], or numbers in the units of the data. A list of dictionaries: picture (or example), label,\n"
+             "predicted, class, score, scores, or of other tasks than classes outputs, in the units of the data.");
 }
 
 }  // namespace miniqat::python

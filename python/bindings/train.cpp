@@ -9,6 +9,7 @@
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/hold_out.h"
+#include "datasets/standardise.h"
 #include "python/bindings/observer.h"
 #include "python/bindings/values.h"
 #include "training/run/data_of_run.h"
@@ -32,26 +33,31 @@ struct GivenData {
   Dataset train;
   std::optional<Dataset> test = {};
 
-  datasets::Splits splits() const {
-    if (!test) return datasets::split_off_test(train);
-    return {.train = train, .test = *test};
+  /// As a reader of their files would give them.
+  datasets::Splits splits(const TrainSettings& settings) const {
+    datasets::Splits parts = test ? datasets::Splits{.train = train, .test = *test} : datasets::split_off_test(train);
+    if (!train.has_pictures())
+      datasets::standardise(parts, {.inputs = datasets::Inputs::kNumbers, .standardise = !settings.no_standardise});
+    return parts;
   }
 };
 
 void require_same_build(const Dataset& train, const Dataset& test) {
-  const auto differ = [](const char* what) {
-    throw py::value_error(concat("dataset: the training and the test pictures have different ", what));
+  const auto differ = [&](const char* what) {
+    throw py::value_error(concat("dataset: the training and the test ", train.noun(), "s have different ", what));
   };
-  if (train.example_shape() != test.example_shape()) differ("shapes");
+  if (train.has_pictures() != test.has_pictures() || train.example_shape() != test.example_shape()) differ("shapes");
+  const auto columns = [](const Tensor& targets) { return targets.defined() ? targets.shape()[1] : 0; };
+  if (columns(train.targets) != columns(test.targets)) differ("targets");
   if (train.scale != test.scale || train.zero_point != test.zero_point) differ("scales or zero points");
   if (train.class_names != test.class_names) differ("class_names");
 }
 
 /// A file of labels tells of classes without pictures by names alone: of those without a name their numbers.
 void name_classes(GivenData& data) {
-  int most = 0;
+  int most = -1;
   for (const Dataset* part : {&data.train, data.test ? &*data.test : &data.train})
-    most = std::max<int>(most, *std::ranges::max_element(part->labels.values<std::int32_t>()));
+    if (part->has_classes()) most = std::max<int>(most, *std::ranges::max_element(part->labels.values<std::int32_t>()));
   if (!data.train.class_names.empty() || most + 1 >= data.train.classes) return;
   for (int number = 0; number < data.train.classes; ++number) data.train.class_names.push_back(std::to_string(number));
   if (data.test) data.test->class_names = data.train.class_names;
@@ -74,9 +80,11 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
     data->train.classes = data->test->classes = std::max(data->train.classes, data->test->classes);
   }
   if (!data) return {};
-  const std::int64_t channels = data->train.images.shape()[3];
-  if (channels != 1 && channels != 3)
+  if (const std::int64_t channels = data->train.images.shape()[-1];
+      data->train.has_pictures() && channels != 1 && channels != 3)
     throw py::value_error(concat("dataset: train takes pictures of 1 or 3 channels, not ", channels));
+  if (data->train.standard || (data->test && data->test->standard))
+    throw py::value_error("dataset: the numbers are standardised; train does that itself: give them as they were");
   for (const char* name : {"data_dir", "image_size", "colour", "mean", "std", "skip_broken"})
     if (settings.contains(name))
       throw py::value_error(concat(name, " is for files; a Dataset has its pictures as they are"));
@@ -87,11 +95,15 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
 
 /// The settings that read the arrays of the run in `out` as they were given.
 void put_data(const GivenData& data, const fs::path& out, Json& json) {
+  json["dataset"] = fs::absolute(out / kArrays).lexically_normal().string();
+  if (!data.train.has_pictures()) {
+    json["inputs"] = "numbers";
+    return;
+  }
   datasets::PictureOptions options;
   datasets::set_grid(options, data.train.scale, data.train.zero_point);
   if (datasets::scale_of(options) != data.train.scale || datasets::zero_point_of(options) != data.train.zero_point)
     throw py::value_error(concat("dataset: train cannot keep the scale ", data.train.scale));
-  json["dataset"] = fs::absolute(out / kArrays).lexically_normal().string();
   json["mean"] = options.mean;
   json["std"] = options.deviation;
 }
@@ -100,12 +112,13 @@ void put_data(const GivenData& data, const fs::path& out, Json& json) {
 void write_arrays(const GivenData& data, const fs::path& path) {
   const py::module_ numpy = py::module_::import("numpy");
   py::dict arrays;
-  arrays["x_train"] = to_array(data.train.images);
-  arrays["y_train"] = to_array(data.train.labels);
-  if (data.test) {
-    arrays["x_test"] = to_array(data.test->images);
-    arrays["y_test"] = to_array(data.test->labels);
-  }
+  const auto put = [&](const Dataset& part, const std::string& name) {
+    arrays[py::str("x_" + name)] = to_array(part.images);
+    for (const Tensor& answers : {part.labels, part.targets})
+      if (answers.defined()) arrays[py::str("y_" + name)] = to_array(answers);
+  };
+  put(data.train, "train");
+  if (data.test) put(*data.test, "test");
   if (!data.train.class_names.empty()) {
     py::list names;
     for (const std::string& name : data.train.class_names) names.append(name);
@@ -131,7 +144,7 @@ std::string way_on_in_python(const fs::path& out) {
 void train_new(const fs::path& out, bool overwrite, const Json& json, const std::optional<GivenData>& data,
                Observer& observer) {
   TrainSettings settings = settings_from(json, {});
-  if (data) settings.data = std::make_shared<const datasets::Splits>(data->splits());
+  if (data) settings.data = std::make_shared<const datasets::Splits>(data->splits(settings));
   training::check(settings);
   training::TrainExtras extras{.way_on = way_on_in_python(out)};
   if (data)
@@ -178,13 +191,14 @@ void train(const fs::path& out, bool overwrite, bool resume, py::object report, 
 }  // namespace
 
 void bind_train(py::module_& module) {
-  module.def("train", &train, py::arg("out"), py::arg("overwrite") = false, py::arg("resume") = false,
-             py::arg("report") = py::none(), py::arg("on_step") = py::none(),
-             "`miniqat train`: keywords are its flags, with `_` for `-`; the run is kept in the folder `out`.\n"
-             "dataset: a name, a path, a Dataset, of which one picture in six is for the test, or a tuple of two,\n"
-             "training and test; the run keeps their arrays. report(text) hears what the program would print,\n"
-             "on_step(step, steps, loss) each step. After a KeyboardInterrupt, or what these functions raise, the\n"
-             "checkpoint is written: resume=True goes on.");
+  module.def(
+      "train", &train, py::arg("out"), py::arg("overwrite") = false, py::arg("resume") = false,
+      py::arg("report") = py::none(), py::arg("on_step") = py::none(),
+      "`miniqat train`: keywords are its flags, with `_` for `-`; the run is kept in the folder `out`.\n"
+      "dataset: a name, a path, a Dataset, of which one example in six is for the test, or a tuple of two,\n"
+      "training and test; the run keeps their arrays, and standardises numbers. report(text) hears what the program would print,\n"
+      "on_step(step, steps, loss) each step. After a KeyboardInterrupt, or what these functions raise, the\n"
+      "checkpoint is written: resume=True goes on.");
 }
 
 }  // namespace miniqat::python

@@ -21,16 +21,22 @@ using datasets::Dataset;
 using training::Evaluation;
 using training::Verification;
 
-ClassifierHandle make_classifier(const std::string& model, const Dataset& dataset, std::int64_t batch_size,
-                                 double width, const std::string& output) {
-  const Unlocked open;
-  return ClassifierHandle(
-      training::make_classifier({.model = model, .width = width, .batch_size = batch_size, .output = output}, dataset));
+/// Null for "": what the data are for.
+const training::Task* task_named(const std::string& name) {
+  return name.empty() ? nullptr : &training::find_task(name);
 }
 
-py::tuple add_loss(const ClassifierHandle& self, double label_smoothing, const std::vector<double>& class_weights) {
+ClassifierHandle make_classifier(const std::string& model, const Dataset& dataset, std::int64_t batch_size,
+                                 double width, const std::string& output, const std::string& task) {
+  const Unlocked open;
+  return ClassifierHandle(training::make_classifier(
+      {.model = model, .width = width, .batch_size = batch_size, .output = output, .task = task_named(task)}, dataset));
+}
+
+py::tuple add_loss(const ClassifierHandle& self, double label_smoothing, const std::vector<double>& class_weights,
+                   double huber) {
   const training::TrainingEnds ends = self.graph->locked([&](Graph&) {
-    return training::add_loss(*self.whole, {label_smoothing, class_weights});
+    return training::add_loss(*self.whole, {label_smoothing, class_weights, huber});
   });
   const py::object labels =
       ends.labels.node == nullptr ? py::none() : py::cast(OutputHandle{self.graph, ends.labels.name()});
@@ -64,8 +70,12 @@ Evaluation evaluate(SessionHandle& session, const ClassifierHandle& classifier, 
 Evaluation evaluate_integers(const ModelHandle& model, const Dataset& dataset) {
   const std::shared_ptr<const integer::Model> kept = model.model;
   const Unlocked open;
-  training::require_pictures_fit(*kept, dataset, "the model");
-  return training::evaluate_integers(*kept, training::task_for(dataset), dataset, interruptible());
+  const training::Task& task = kept->task.empty() ? training::task_for(dataset) : training::find_task(kept->task);
+  if (&task == &training::classification())
+    training::require_pictures_fit(*kept, dataset, "the model");
+  else
+    training::require_fit(*kept, task, dataset, "the model");
+  return training::evaluate_integers(*kept, task, dataset, interruptible());
 }
 
 Verification verify(SessionHandle& session, const ClassifierHandle& classifier, const ModelHandle& model,
@@ -80,24 +90,29 @@ Verification verify(SessionHandle& session, const ClassifierHandle& classifier, 
 }
 
 void bind_classifier(py::module_& module) {
-  py::class_<ClassifierHandle>(module, "Classifier", "A network that tells pictures apart, with its ends.")
+  py::class_<ClassifierHandle>(module, "Classifier", "A network with its ends, and what it learns.")
       .def_readonly("graph", &ClassifierHandle::graph, "The graph.")
       .def_property_readonly(
           "images",
           [](const ClassifierHandle& self) {
             return OutputHandle{self.graph, self.graph->locked([&](Graph&) { return self.whole->images.name(); })};
           },
-          "The placeholder of the pictures, [n, h, w, c] float32.")
+          "The placeholder of the pictures, [n, h, w, c] float32, or of other examples, [n, ...].")
       .def_property_readonly(
           "logits",
           [](const ClassifierHandle& self) {
             return OutputHandle{self.graph, self.graph->locked([&](Graph&) { return self.whole->logits.name(); })};
           },
-          "[n, classes], the graph's first output.")
+          "[n, classes], the graph's first output; of other tasks numbers, [n, ...].")
+      .def_property_readonly(
+          "task", [](const ClassifierHandle& self) { return self.whole->task->name; },
+          "\"classify\", \"regress\", \"reconstruct\" or \"multilabel\" (docs/tasks.md).")
       .def("add_loss", &add_loss, py::arg("label_smoothing") = 0.0, py::arg("class_weights") = std::vector<double>(),
-           "Adds a placeholder for labels, [n] int32, and the mean cross entropy, where a picture counts as much as "
-           "the\n"
-           "weight of its class says: (labels, loss).")
+           py::arg("huber") = 0.0,
+           "Adds the loss of the task: (labels, loss). Of classes a placeholder for labels, [n] int32, and the mean\n"
+           "cross entropy, where a picture counts as much as the weight of its class says. Of other tasks a\n"
+           "placeholder for targets, float32, or None where the input itself is the target; errors of numbers above\n"
+           "huber, if that is not 0, count in proportion instead of squared.")
       .def(
           "evaluation",
           [](const ClassifierHandle& self) {
@@ -111,18 +126,20 @@ void bind_classifier(py::module_& module) {
             return ClassifierHandle(self.graph->locked([&](Graph&) { return training::without_loss(*self.whole); }));
           },
           "A copy without the loss.");
-  module.def(
-      "make_classifier", &make_classifier, py::arg("model"), py::arg("dataset"), py::arg("batch_size") = 128,
-      py::arg("width") = 1.0, py::arg("output") = "",
-      "A model by name, or from a .json or .onnx file, for the pictures and classes of a data set. output: of a\n"
-      "file with several outputs the one that has the logits; default: the first.");
+  module.def("make_classifier", &make_classifier, py::arg("model"), py::arg("dataset"), py::arg("batch_size") = 128,
+             py::arg("width") = 1.0, py::arg("output") = "", py::arg("task") = "",
+             "A model by name, or from a .json or .onnx file, for the pictures and classes of a data set, or for its\n"
+             "numbers. output: of a file with several outputs the one that has the logits; default: the first. task:\n"
+             "Classifier.task; default: what the data are for.");
   module.def(
       "find_classifier",
-      [](const std::shared_ptr<GraphHandle>& graph) {
-        return ClassifierHandle(
-            training::find_classifier(graph->locked([](Graph& of) { return of.clone(); }), "the graph"));
+      [](const std::shared_ptr<GraphHandle>& graph, const std::string& task) {
+        return ClassifierHandle(training::find_classifier(graph->locked([](Graph& of) { return of.clone(); }),
+                                                          "the graph", training::find_task(task)));
       },
-      py::arg("graph"), "A copy of a graph as a classifier: its only float placeholder of rank 4, its first output.");
+      py::arg("graph"), py::arg("task") = "classify",
+      "A copy of a graph as a classifier: its only float placeholder of rank 4, or else the only one that is no\n"
+      "target, and its first output.");
   module.def("model_names", &models::model_names, "The models that have a name.");
 }
 
@@ -139,7 +156,8 @@ void bind_results(py::module_& module) {
             return measures;
           },
           "What the task measures, by name; the first decides which of two networks is better.")
-      .def_property_readonly("accuracy", &Evaluation::accuracy, "correct / examples.")
+      .def_property_readonly("accuracy", &Evaluation::accuracy,
+                             "correct / examples; 0 where the task is none of classes.")
       .def_property_readonly(
           "balanced_accuracy", [](const Evaluation& self) { return self.find("balanced_accuracy").value_or(0); },
           "Mean over the classes that have pictures of their own accuracies.");
@@ -161,7 +179,7 @@ void bind_training(py::module_& module) {
   bind_classifier(module);
   bind_results(module);
   module.def("evaluate", &evaluate, py::arg("session"), py::arg("classifier"), py::arg("dataset"),
-             "Accuracy and loss of a session on a classifier's graph.");
+             "Loss and measures of a session on a classifier's graph: of classes the accuracy.");
   module.def("evaluate_integers", &evaluate_integers, py::arg("model"), py::arg("dataset"),
              "The same of an integer model.");
   module.def("verify", &verify, py::arg("session"), py::arg("classifier"), py::arg("model"), py::arg("dataset"),

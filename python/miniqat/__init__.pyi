@@ -201,21 +201,45 @@ class Grid:
     def __repr__(self) -> str: ...
 
 class Dataset:
-    """Pictures as bytes, [n, h, w, c], and labels, [n]."""
+    """Pictures as bytes, [n, h, w, c], or numbers, [n, ...], and what is to be said of them."""
     def __init__(self, images: ArrayLike, labels: ArrayLike, classes: int | None = None, scale: float = 0.00392156862745098,
                  zero_point: int = 0, class_names: Sequence[str] = []) -> None:
         """Copies of the arrays. Pictures are bytes, floats in [0, 1] (1 becomes the byte 255; a warning says what rounding
         costs) or bools, [n, h, w, c] or [n, h, w]. Labels are integers, [n], or one-hot rows, [n, classes]. A pixel is
         (byte - zero_point) * scale."""
+    @staticmethod
+    def of_numbers(x: ArrayLike, y: ArrayLike | None = None, answers: Literal["auto", "classes", "targets"] = "auto",
+                   class_names: Sequence[str] = []) -> Dataset:
+        """Copies of numbers, [n, features], [n, steps, channels] or [n, h, w, channels], as they are, and of what is to
+        be predicted: None, classes (integers, [n]), numbers (floats, [n] or [n, k]) or several labels (integers 0 and 1,
+        [n, k]). answers: "classes" or "targets" where both are possible."""
+    def standardised(self, like: Dataset | None = None) -> Dataset:
+        """A copy of numbers, and of numbers to predict, as (x - mean) / std of each channel: with their own means and
+        deviations, or with those of another data set, the training part of a test part."""
     @property
-    def images(self) -> NDArray[np.uint8]:
-        """[n, h, w, c] uint8, read-only."""
+    def images(self) -> NDArray[Any]:
+        """[n, h, w, c] uint8 of pictures, [n, ...] float32 of numbers; read-only."""
     @property
-    def labels(self) -> NDArray[np.int32]:
-        """[n] int32, read-only."""
+    def labels(self) -> NDArray[np.int32] | None:
+        """[n] int32, read-only; None without classes."""
+    @property
+    def targets(self) -> NDArray[np.float32] | None:
+        """[n, k] float32, read-only: numbers to predict, or labels of 0 and 1. None without."""
+    @property
+    def mean(self) -> NDArray[np.float32] | None:
+        """What numbers were standardised with, for each channel; None where they are as they were given."""
+    @property
+    def std(self) -> NDArray[np.float32] | None:
+        """The deviations to these means."""
+    @property
+    def target_mean(self) -> NDArray[np.float32] | None:
+        """What targets were standardised with."""
+    @property
+    def target_std(self) -> NDArray[np.float32] | None:
+        """The deviations to these means."""
     @property
     def classes(self) -> int:
-        """The number of classes."""
+        """The number of classes; 0 without."""
     @property
     def class_names(self) -> list[str]:
         """One for each class, if the data names them."""
@@ -230,30 +254,37 @@ class Dataset:
     def __repr__(self) -> str: ...
 
 class Loader:
-    """Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32 and int32. Batch i
-    depends on the data set, the options and i alone."""
+    """Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32 and int32; in the
+    place of labels the targets, float32, or None, as the data have them. Batch i depends on the data set, the options and i
+    alone."""
     def __init__(self, dataset: Dataset, batch_size: int = 128, shuffle: bool = True, seed: int = 1, first_batch: int = 0) -> None:
         """An epoch is batches_per_epoch batches; examples left over sit it out."""
     @property
     def batches_per_epoch(self) -> int:
         """Whole batches of the data set."""
-    def __iter__(self) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]: ...
-    def __next__(self) -> tuple[NDArray[np.float32], NDArray[np.int32]]: ...
+    def __iter__(self) -> Iterator[tuple[NDArray[np.float32], Any]]: ...
+    def __next__(self) -> tuple[NDArray[np.float32], Any]: ...
 
 class Classifier:
-    """A network that tells pictures apart, with its ends."""
+    """A network with its ends, and what it learns."""
     @property
     def graph(self) -> Graph:
         """The graph."""
     @property
     def images(self) -> Output:
-        """The placeholder of the pictures, [n, h, w, c] float32."""
+        """The placeholder of the pictures, [n, h, w, c] float32, or of other examples, [n, ...]."""
     @property
     def logits(self) -> Output:
-        """[n, classes], the graph's first output."""
-    def add_loss(self, label_smoothing: float = 0.0, class_weights: Sequence[float] = []) -> tuple[Output, Output]:
-        """Adds a placeholder for labels, [n] int32, and the mean cross entropy, where a picture counts as much as the
-        weight of its class says: (labels, loss)."""
+        """[n, classes], the graph's first output; of other tasks numbers, [n, ...]."""
+    @property
+    def task(self) -> str:
+        """"classify", "regress", "reconstruct" or "multilabel" (docs/tasks.md)."""
+    def add_loss(self, label_smoothing: float = 0.0, class_weights: Sequence[float] = [],
+                 huber: float = 0.0) -> tuple[Any, Output]:
+        """Adds the loss of the task: (labels, loss). Of classes a placeholder for labels, [n] int32, and the mean cross
+        entropy, where a picture counts as much as the weight of its class says. Of other tasks a placeholder for targets,
+        float32, or None where the input itself is the target; errors of numbers above huber, if that is not 0, count in
+        proportion instead of squared."""
     def evaluation(self) -> Classifier:
         """A copy for evaluation, without loss, of a graph that create_training_graph() has rewritten. Its variables have
         the same names."""
@@ -285,7 +316,27 @@ class IntegerModel:
     def weight_bytes(self) -> int:
         """Bytes of all weights packed to their bits, without biases."""
     def multiply_adds(self) -> int:
-        """Of one picture."""
+        """Of one example."""
+    @property
+    def task(self) -> str:
+        """What the outputs are for: "classify", "regress", "reconstruct" or "multilabel" (docs/tasks.md)."""
+    @property
+    def input_mean(self) -> NDArray[np.float32] | None:
+        """What numbers are standardised with before they come to the input's grid, for each channel; None without."""
+    @property
+    def input_std(self) -> NDArray[np.float32] | None:
+        """The deviations to these means."""
+    @property
+    def output_mean(self) -> NDArray[np.float32] | None:
+        """What the targets of a regression were standardised with; None without."""
+    @property
+    def output_std(self) -> NDArray[np.float32] | None:
+        """The deviations to these means."""
+    def quantize(self, numbers: ArrayLike) -> NDArray[np.uint8]:
+        """Numbers in the units of the data, [n, ...], as integers for Engine.run(): standardised, then on the input's
+        grid."""
+    def dequantize(self, integers: ArrayLike) -> NDArray[np.float32]:
+        """Integers of the output, [n, ...], as numbers: of a regression in the units of its targets."""
     def __repr__(self) -> str: ...
     def to_miniqat(self) -> bytes:
         """The bytes of a .miniqat file, for the engine here."""
@@ -307,7 +358,7 @@ class Engine:
     def __init__(self, model: IntegerModel) -> None:
         """Lays the weights out for this processor."""
     def run(self, images: ArrayLike) -> NDArray[np.uint8]:
-        """Pictures [n, h, w, c] uint8 to the output [n, ...] uint8."""
+        """Pictures [n, h, w, c] uint8, or other examples (IntegerModel.quantize()), to the output [n, ...] uint8."""
     def run_all(self, images: ArrayLike) -> dict[str, NDArray[np.uint8]]:
         """Every tensor of the model by name."""
 
@@ -344,7 +395,7 @@ class Evaluation:
         """What the task measures, by name; the first decides which of two networks is better."""
     @property
     def accuracy(self) -> float:
-        """correct / examples."""
+        """correct / examples; 0 where the task is none of classes."""
     @property
     def balanced_accuracy(self) -> float:
         """Mean over the classes that have pictures of their own accuracies."""
@@ -391,18 +442,22 @@ def fake_quant_gradient(d_y: ArrayLike, x: ArrayLike, min: ArrayLike, max: Array
     the range does to the numbers inside (docs/low-bits.md)."""
 def load(name: str, data_dir: _Path = "", train_size: int = 12000, test_size: int = 10000, seed: int = 1,
          skip_broken: bool = False, image_size: str = "", colour: Literal["auto", "grey", "rgb"] = "auto", mean: float = 0.0,
-         std: float = 1.0) -> tuple[Dataset, Dataset]:
+         std: float = 1.0, **kwargs: Any) -> tuple[Dataset, Dataset]:
     """(train, test) of a data set by name, or of your own files by their path (docs/data.md). Sizes and seed are those of
     the digits that miniqat draws, "synthetic". Of your own files image_size ("HxW"), colour ("grey", "rgb"), mean and std
     say how pictures are read, as the flags of `miniqat train` do, and skip_broken leaves out those that cannot be read.
-    What is left out is a warning."""
+    What is left out is a warning. Keywords are the flags of `miniqat train` for numbers and sounds: target, inputs,
+    answers, no_standardise, pad_to, group_by, test_groups, features, sample_rate, seconds, window_ms, stride_ms, bands,
+    coefficients, low_hz, high_hz."""
 def make_classifier(
-    model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0, output: str = ""
+    model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0, output: str = "", task: str = ""
 ) -> Classifier:
-    """A model by name, or from a .json or .onnx file, for the pictures and classes of a data set. output: of a file
-    with several outputs the one that has the logits; default: the first."""
-def find_classifier(graph: Graph) -> Classifier:
-    """A copy of a graph as a classifier: its only float placeholder of rank 4, its first output."""
+    """A model by name, or from a .json or .onnx file, for the pictures and classes of a data set, or for its numbers.
+    output: of a file with several outputs the one that has the logits; default: the first. task: Classifier.task;
+    default: what the data are for."""
+def find_classifier(graph: Graph, task: str = "classify") -> Classifier:
+    """A copy of a graph as a classifier: its only float placeholder of rank 4, or else the only one that is no target,
+    and its first output."""
 def model_names() -> list[str]:
     """The models that have a name."""
 def onnx_float(graph: Graph, variables: _Arrays, name: str = "network", opset: int | None = None) -> bytes:
@@ -424,12 +479,13 @@ def calibrate(session: Session, batches: Iterable[_Feeds], method: Literal["mse"
     """Finds the ranges of a graph of create_eval_graph() without training, and sets them. `batches`: the feeds of each
     batch. method: "mse", "minmax", "moving-average" or "percentile". Returns ranges()."""
 def convert(graph: Graph, variables: _Arrays, input_scale: float = 0.003921568859368563, input_zero_point: int = 0,
-            name: str = "model") -> IntegerModel:
+            name: str = "model", dataset: Dataset | None = None, task: str = "") -> IntegerModel:
     """The integer-only model of an evaluation graph with these variables. The input's grid is that of the pictures' bytes.
-    Raises NotQuantized, naming the tensor, if one lacks a range, and Error, naming the quantizer, if a range never saw a
+    dataset: what the network is for, whose grid is taken or, of numbers, the task and what they are standardised with;
+    task: Classifier.task; default: what the data are for. Raises NotQuantized, naming the tensor, if one lacks a range, and Error, naming the quantizer, if a range never saw a
     number."""
 def evaluate(session: Session, classifier: Classifier, dataset: Dataset) -> Evaluation:
-    """Accuracy and loss of a session on a classifier's graph."""
+    """Loss and measures of a session on a classifier's graph: of classes the accuracy."""
 def evaluate_integers(model: IntegerModel, dataset: Dataset) -> Evaluation:
     """The same of an integer model."""
 def verify(session: Session, classifier: Classifier, model: IntegerModel, dataset: Dataset) -> Verification:
@@ -437,8 +493,8 @@ def verify(session: Session, classifier: Classifier, model: IntegerModel, datase
 def train(out: _Path, overwrite: bool = False, resume: bool = False, report: Callable[[str], object] | None = None, on_step:
           Callable[[int, int, float], object] | None = None, **kwargs: Any) -> None:
     """`miniqat train`: keywords are its flags, with `_` for `-`; the run is kept in the folder `out`. dataset: a name, a
-    path, a Dataset, of which one picture in six is for the test, or a tuple of two, training and test; the run keeps their
-    arrays. report(text) hears what the program would print, on_step(step, steps, loss) each step. After a
+    path, a Dataset, of which one example in six is for the test, or a tuple of two, training and test; the run keeps their
+    arrays, and standardises numbers. report(text) hears what the program would print, on_step(step, steps, loss) each step. After a
     KeyboardInterrupt, or what these functions raise, the checkpoint is written: resume=True goes on."""
 def quantize(out: _Path, run: _Path | None = None, overwrite: bool = False, resume: bool = False,
              report: Callable[[str], object] | None = None, on_step: Callable[[int, int, float], object] | None = None,
@@ -460,8 +516,9 @@ def predict(run: _Path, pictures: int | _Path | Sequence[int | _Path] | ArrayLik
             data_dir: _Path = "", split: Literal["test", "train", "validation"] = "test",
             checkpoint: _Path | None = None) -> list[Any]:
     """`miniqat predict`: what a run says of pictures, by the simulation or with `integer` by its integers. pictures:
-    numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in [0, 1]. A list of
-    dictionaries: picture, label, predicted, class, score, scores."""
+    numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in [0, 1], or numbers in the
+    units of the data. A list of dictionaries: picture (or example), label, predicted, class, score, scores, or of other
+    tasks than classes outputs, in the units of the data."""
 def set_thread_count(count: int) -> None:
     """For all that computes, from now on."""
 def thread_count() -> int:

@@ -150,7 +150,7 @@ class Page(unittest.TestCase):
     def test_examples_of_the_page_run(self):
         page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text()
         blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-        self.assertEqual(len(blocks), 4)
+        self.assertEqual(len(blocks), 5)
         *blocks, few_bits = blocks
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             said, names = io.StringIO(), {}
@@ -159,10 +159,11 @@ class Page(unittest.TestCase):
             self.assertEqual(repr(names["train"]), "<miniqat.Dataset images=[6000,28,28,1] classes=10>")
             self.assertEqual(repr(names["graph"]), f"<miniqat.Graph nodes={len(names['graph'])} W4A4>")
             self.assertRegex(repr(names["model"]), r"^<miniqat.IntegerModel lenet5 operations=8 weight_bytes=\d+>$")
-            accuracy, ranges, answer = said.getvalue().splitlines()
+            accuracy, ranges, answer, predicted = said.getvalue().splitlines()
             self.assertIn(answer, ("below", "above"))
             self.assertGreater(float(accuracy), 0.95)
             self.assertIn("fc/act_quant", ranges)
+            self.assertAlmostEqual(float(predicted.strip("[]")), names["y"][0], delta=5)
             self.assertGreater(pathlib.Path("lenet5.tflite").stat().st_size, 60_000)
         # The last one goes between a loop that trains in float and the same once more.
         training, end = re.sub("miniqat.create_training_graph.*", "", blocks[0]).split("\nwith open")[0].split("\nevaluation")

@@ -1,0 +1,160 @@
+"""Numbers in place of pictures: data sets of arrays and files, training loops, whole runs, integers and their units."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+import miniqat
+
+RANDOM = np.random.default_rng(1)
+X = RANDOM.normal(5, 3, (240, 4)).astype(np.float32)
+Y = 100 + X @ np.array([3, -2, 0.5, 0], np.float32)
+
+
+class Numbers(unittest.TestCase):
+    def test_what_becomes_of_arrays(self):
+        regress = miniqat.Dataset.of_numbers(X, Y)
+        np.testing.assert_array_equal(regress.images, X)
+        np.testing.assert_array_equal(regress.targets, Y.reshape(-1, 1))
+        self.assertEqual((regress.labels, regress.classes, regress.mean), (None, 0, None))
+        several = miniqat.Dataset.of_numbers(X, np.stack([X[:, 0] > 5, X[:, 1] > 5], 1))
+        self.assertEqual((several.targets.shape, several.labels), ((240, 2), None))
+        classes = miniqat.Dataset.of_numbers(X.reshape(240, 2, 2), X[:, 0] > 5, class_names=["low", "high"])
+        self.assertEqual((classes.labels.sum(), classes.classes, classes.targets), ((X[:, 0] > 5).sum(), 2, None))
+        self.assertEqual(miniqat.Dataset.of_numbers(X, np.arange(240), answers="targets").targets.dtype, np.float32)
+        nothing = miniqat.Dataset.of_numbers(X.astype(np.float16))
+        self.assertEqual((nothing.labels, nothing.targets, len(nothing)), (None, None, 240))
+        self.assertEqual(repr(regress), "<miniqat.Dataset images=[240,4] targets=[240,1]>")
+
+    def test_what_is_refused(self):
+        def refused(text, *arguments, **keywords):
+            with self.subTest(text), self.assertRaisesRegex((ValueError, TypeError, miniqat.Error), text):
+                miniqat.Dataset.of_numbers(*arguments, **keywords)
+
+        refused("x has 240 examples, y is for 3", X, Y[:3])
+        refused("x has the shape", X[:, 0])
+        refused("x holds nan at", np.where(X > 9, np.nan, X))
+        refused("class_names: y has no classes", X, Y, class_names=["a"])
+        refused("answers", X, Y, answers="numbers")
+        data = miniqat.Dataset.of_numbers(X, Y)
+        with self.assertRaisesRegex(ValueError, "standardised already"):
+            data.standardised().standardised()
+        with self.assertRaisesRegex(ValueError, "like is not standardised"):
+            data.standardised(like=data)
+        with self.assertRaisesRegex(ValueError, "train does that itself"):
+            miniqat.train("nowhere", dataset=data.standardised(), model="mlp")
+        with self.assertRaisesRegex(TypeError, "targets.*target"):
+            miniqat.load("synthetic", targets="a")
+
+    def test_standardised(self):
+        train = miniqat.Dataset.of_numbers(X[:200], Y[:200]).standardised()
+        test = miniqat.Dataset.of_numbers(X[200:], Y[200:]).standardised(like=train)
+        np.testing.assert_allclose(train.mean, X[:200].mean(0), rtol=1e-5)
+        np.testing.assert_allclose(train.images.std(0), np.ones(4), rtol=1e-4)
+        np.testing.assert_array_equal(test.mean, train.mean)
+        np.testing.assert_allclose(test.images * train.std + train.mean, X[200:], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(test.targets[:, 0] * train.target_std + train.target_mean, Y[200:], rtol=1e-5)
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "table.csv")
+            np.savetxt(path, np.column_stack([X, Y]), delimiter=",", header="a,b,c,d,yield", comments="")
+            train, test = miniqat.load(path, target="yield")
+            self.assertEqual((train.images.shape[1], train.targets.shape[1]), (4, 1))
+            plain, _ = miniqat.load(path, target="yield", no_standardise=True)
+            self.assertIsNone(plain.mean)
+            np.testing.assert_allclose(plain.images, X[:len(plain)] if len(plain) == 240 else plain.images)
+            self.assertAlmostEqual(float(train.mean[0]), float(plain.images[:, 0].mean()), places=4)
+
+
+class Loops(unittest.TestCase):
+    def trained(self, task, data, steps=150):
+        """A session on a small network that has been quantized and trained, and its classifier."""
+        net = miniqat.make_classifier("mlp", data, batch_size=20, width=0.25, task=task)
+        self.assertEqual(net.task, task)
+        target, loss = net.add_loss(**({"huber": 2.0} if task == "regress" else {}))
+        miniqat.create_training_graph(net.graph, quantize_input=True)
+        session = miniqat.Session(net.graph, seed=1)
+        optimizer, batches = miniqat.Adam(0.01), miniqat.Loader(data, batch_size=20, seed=1)
+        for _ in range(steps):
+            images, wanted = next(batches)
+            session.train_step(loss, optimizer, {net.images: images} if target is None else {net.images: images, target: wanted})
+        return session, net
+
+    def test_a_regression_from_a_loop_to_integers_in_units(self):
+        train = miniqat.Dataset.of_numbers(X[:200], Y[:200]).standardised()
+        test = miniqat.Dataset.of_numbers(X[200:], Y[200:]).standardised(like=train)
+        session, net = self.trained("regress", train)
+        evaluation = net.evaluation()
+        simulation = miniqat.Session(evaluation.graph)
+        simulation.restore(session.checkpoint(), "variables")
+        self.assertGreater(miniqat.evaluate(simulation, evaluation, test).measures["r2"], 0.8)
+        model = miniqat.convert(evaluation.graph, session.variables(), dataset=train)
+        measured = miniqat.evaluate_integers(model, test)
+        self.assertGreater(measured.measures["r2"], 0.8)
+        self.assertEqual(model.task, "regress")
+        np.testing.assert_array_equal(model.input_mean, train.mean)
+        np.testing.assert_array_equal(model.output_std, train.target_std)
+        again = miniqat.IntegerModel.from_bytes(model.to_miniqat())
+        predicted = again.dequantize(miniqat.Engine(again).run(again.quantize(X[200:])))
+        self.assertAlmostEqual(float(np.abs(predicted[:, 0] - Y[200:]).mean()), measured.measures["mae"], places=3)
+        with self.assertRaisesRegex(ValueError, "numbers has the shape"):
+            model.quantize(X[:, :2])
+        with self.assertRaisesRegex(ValueError, "task goes with dataset"):
+            miniqat.convert(evaluation.graph, session.variables(), task="regress")
+
+    def test_labels_and_reconstruction(self):
+        labels = miniqat.Dataset.of_numbers(X, (X > 5).astype(int)).standardised()
+        session, net = self.trained("multilabel", labels)
+        self.assertGreater(miniqat.evaluate_integers(
+            miniqat.convert(net.evaluation().graph, session.variables(), dataset=labels), labels).measures["label_accuracy"], 0.8)
+        itself = miniqat.Dataset.of_numbers(X).standardised()
+        session, net = self.trained("reconstruct", itself)
+        model = miniqat.convert(net.evaluation().graph, session.variables(), dataset=itself)
+        self.assertEqual((model.task, model.output_mean), ("reconstruct", None))
+        self.assertLess(miniqat.evaluate_integers(model, itself).measures["mse"], 0.9)
+
+
+class Runs(unittest.TestCase):
+    def test_a_run_keeps_its_arrays_and_is_resumed(self):
+        data = miniqat.Dataset.of_numbers(X[:200], Y[:200]), miniqat.Dataset.of_numbers(X[200:], Y[200:])
+        settings = dict(model="mlp", width=0.25, batch_size=20, epochs=4, threads=1, huber=2.0)
+        with tempfile.TemporaryDirectory() as folder:
+            whole, halves = os.path.join(folder, "whole"), os.path.join(folder, "halves")
+            miniqat.train(whole, dataset=data, task="regress", float=True, **settings)
+
+            def stop(step, steps, loss):
+                if step == 13:
+                    raise KeyboardInterrupt
+
+            with self.assertRaises(KeyboardInterrupt):
+                miniqat.train(halves, dataset=data, task="regress", float=True, on_step=stop, **settings)
+            miniqat.train(halves, resume=True)
+            first, second = (miniqat.read_safetensors(os.path.join(run, "checkpoint.safetensors")) for run in (whole, halves))
+            for name in first:
+                np.testing.assert_array_equal(first[name], second[name], name)
+            table = miniqat.quantize(os.path.join(folder, "bits"), whole, weight_bits=8, activation_bits=8, epochs=1)
+            self.assertIn("test_r2", table["rows"][0])
+            asked = miniqat.predict(os.path.join(folder, "bits"), X[200:], integer=True)
+            by_number = miniqat.predict(os.path.join(folder, "bits"), [0, 1], integer=True)
+            self.assertEqual([one["outputs"] for one in asked[:2]], [one["outputs"] for one in by_number])
+            self.assertEqual(by_number[1]["example"], 1)
+            self.assertLess(np.abs(np.array([one["outputs"][0] for one in asked]) - Y[200:]).mean(), 4)
+
+    def test_anomalies_of_a_data_set_with_classes(self):
+        far = np.concatenate([X[:40], X[40:80] * 4])
+        data = miniqat.Dataset.of_numbers(X[:200]), miniqat.Dataset.of_numbers(far, np.repeat([0, 1], 40))
+        with tempfile.TemporaryDirectory() as folder:
+            run = os.path.join(folder, "run")
+            miniqat.train(run, dataset=data, model="autoencoder", width=0.25, batch_size=20, epochs=3, threads=1, float=True)
+            notes = miniqat.report(run, os.path.join(folder, "page.html"))
+            self.assertEqual(notes, [])
+            with open(os.path.join(folder, "page.html"), encoding="utf-8") as page:
+                self.assertIn('"auc"', page.read())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
