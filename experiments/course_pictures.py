@@ -24,6 +24,7 @@ def more_runs(run):
         "  miniqat train $start --stop-at $step --out grow\n"
         "  cp grow/checkpoint.safetensors grow-$step.safetensors\ndone")
     run("miniqat run float --index 0 --fetch conv2/Relu --out relu.safetensors")
+    run("for b in 8 4; do miniqat predict echo-output$b $(seq 0 299) --integer --json > distances$b.json; done")
 
 
 def accuracy(folder, name):
@@ -296,8 +297,21 @@ def file_sizes(folder):
     return chart
 
 
+def numbers_on_grids(folder):
+    chart = Chart("Errors of the distances, by outputs of 8 and of 4 bits", Axis("true, in cm", 10, 190, [20, 60, 100, 140, 180]),
+                  Axis("predicted less true, in cm", -15, 15, [-15, -10, -5, 0, 5, 10, 15]))
+    wanted = np.load(folder / "echoes.npz")["y_test"]
+    chart.line([(10, 0), (190, 0)], "grey", "thin dashed")
+    for bits, colour in (4, "orange"), (8, "blue"):
+        examples = json.loads((folder / f"distances{bits}.json").read_text())["examples"]
+        chart.dots([(wanted[one["example"]], one["outputs"][0] - wanted[one["example"]]) for one in examples], colour, 2.5)
+    chart.legend([("8 bits", "blue"), ("4 bits", "orange")])
+    return chart
+
+
 FIGURES = [weights_on_grids, accuracy_of_grids, stairs, weight_path, activations, clipping_and_rounding, growing_range, folded_channels,
-           per_channel, requantization, agreement, low_bits, changed_integers, sensitivity, file_sizes]
+           per_channel, requantization, agreement, low_bits, changed_integers, sensitivity, file_sizes,
+           numbers_on_grids]
 
 
 def all_charts(folder):

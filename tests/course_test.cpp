@@ -76,7 +76,7 @@ bool has_word(const std::string& text, const std::string& word) {
 
 TEST(Course, PagesLeadFromFrontToBack) {
   const std::vector<fs::path> pages = numbered_pages();
-  ASSERT_EQ(pages.size(), 7u);
+  ASSERT_EQ(pages.size(), 8u);
   const std::string contents = text_of(kCourse / "README.md");
   for (std::size_t i = 0; i < pages.size(); ++i) {
     const std::string name = pages[i].filename();
