@@ -102,6 +102,21 @@ TEST_F(TasksTest, ARunIsFedWithItsTargets) {
               sum, 1e-4);
 }
 
+TEST_F(TasksTest, AReportFindsTheFloatRunByWhatItMeasures) {
+  const std::string train = concat("train --dataset sums.csv --target sum --float --out float", kShort);
+  run(train + "--epochs 3");
+  run("quantize --run float --weight-bits 8 --activation-bits 8 --epochs 1 --out bits");
+  const auto float_run = [&] {
+    run("report bits --out page.html --threads 1");
+    const std::string page = testing::bytes_of(place_.path() / "page.html");
+    const std::size_t place = page.find("\"float_run\":\"") + 13;
+    return page.substr(place, page.find('"', place) - place);
+  };
+  EXPECT_EQ(float_run(), "float");
+  run(train + "--epochs 1 --overwrite");
+  EXPECT_EQ(float_run(), "") << "another run is at its place";
+}
+
 TEST_F(TasksTest, ExportsKnowTaskAndUnits) {
   std::string table = "a,b,target\n";
   for (int i = 0; i < 120; ++i) {

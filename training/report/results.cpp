@@ -9,6 +9,7 @@
 #include "core/text/json.h"
 #include "quantize/quantizers.h"
 #include "training/quantize/quantization_plan.h"
+#include "training/run/data_of_run.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 
@@ -109,33 +110,43 @@ namespace fs = std::filesystem;
 
 /// What a run's files say of the run before it.
 struct NamedOrigin {
+  const Task& task;
   /// "" without one.
   std::string path = {};
-  /// On the test pictures, if it was measured then.
-  std::optional<double> accuracy = {};
+  /// What its task measures first of the test part, if it was measured then.
+  std::optional<double> figure = {};
 };
 
 Json json_at(const Json& json, const char* key) { return json.is_object() ? json.value(key, Json()) : Json(); }
 
+/// In a summary, or what is written like one, with `before` in front of the keys.
+std::optional<double> test_figure(const Json& json, const Task& task, const std::string& before = "") {
+  for (const MeasureKind& kind : task.measures)
+    if (const auto value = number_at(json, (before + "test_" + kind.key).c_str())) return value;
+  return {};
+}
+
 NamedOrigin named_origin(const RunDirectory& run) {
+  const Json config = read_json(run.config());
+  NamedOrigin origin{.task = task_of(recorded_settings(config, run.config().string()))};
   if (const Json plan = json_if_there(run.quantization()); plan.is_object()) {
-    NamedOrigin origin{.path = text_at(plan, "run")};
+    origin.path = text_at(plan, "run");
     for (const Json& row : json_at(plan, "rows"))
-      if (text_at(row, "name") == "float") origin.accuracy = number_at(row, "test_accuracy");
+      if (text_at(row, "name") == "float") origin.figure = test_figure(row, origin.task);
     return origin;
   }
   const Json summary = json_if_there(run.summary()), calibration = json_at(summary, "calibration");
-  if (calibration.is_object())
-    return {.path = text_at(calibration, "run"), .accuracy = number_at(summary, "float_test_accuracy")};
-  return {.path = text_at(read_json(run.config()), "init_checkpoint")};
+  origin.path = calibration.is_object() ? text_at(calibration, "run") : text_at(config, "init_checkpoint");
+  if (calibration.is_object()) origin.figure = test_figure(summary, origin.task, "float_");
+  return origin;
 }
 
-/// Whether a directory holds a run that has, as far as both are known, the accuracy that was measured then.
+/// Whether a directory holds a run that has, as far as both are known, the figure that was measured then.
 bool may_be(const fs::path& path, const NamedOrigin& origin) {
   constexpr double kRounding = 1e-3;
   if (!is_there(path / "config.json")) return false;
-  const auto now = number_at(json_if_there(path / "summary.json"), "test_accuracy");
-  return !origin.accuracy || !now || std::abs(*now - *origin.accuracy) < kRounding;
+  const auto now = test_figure(json_if_there(path / "summary.json"), origin.task);
+  return !origin.figure || !now || std::abs(*now - *origin.figure) < kRounding;
 }
 
 /// From here, or else beside the run; "" if it is at neither place.

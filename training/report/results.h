@@ -32,7 +32,8 @@ nlohmann::ordered_json result_rows(const RunDirectory& directory, const RunRepor
 
 /// The float run that a quantized run came from, by `calibrate`, `quantize` or `train --init-checkpoint`, also in
 /// several steps. It is looked for at the path that the run's files name, seen from here, then beside the run. A run of
-/// another test accuracy than was measured then is another run. None if the run began without one, or it is gone.
+/// another test accuracy, or what else its task measures, than was measured then is another run. None if the run began
+/// without one, or it is gone.
 std::optional<FloatRun> float_origin(const RunDirectory& run);
 
 }  // namespace miniqat::training
