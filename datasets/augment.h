@@ -7,14 +7,16 @@
 
 namespace miniqat::datasets {
 
-/// How the pictures of a training set are varied. The default leaves them as they are.
+/// How the examples of a training set are varied. The default leaves them as they are.
 struct AugmentOptions {
   /// Pixels of real 0 put around a picture, out of which a crop of the picture's size is taken at random.
   int pad = 0;
   /// Mirror half of the pictures, chosen at random, left to right.
   bool flip = false;
+  /// Vary sounds as their data set says (Dataset::sounds).
+  bool vary_sounds = false;
 
-  bool none() const { return pad == 0 && !flip; }
+  bool none() const { return pad == 0 && !flip && !vary_sounds; }
 };
 
 /// CIFAR-10's usual augmentation (He et al., "Deep residual learning for image recognition", CVPR 2016, section 4.2):

@@ -13,6 +13,8 @@
 #include "datasets/idx.h"
 #include "datasets/rows.h"
 #include "datasets/synthetic_digits.h"
+#include "datasets/synthetic_hums.h"
+#include "datasets/synthetic_sounds.h"
 #include "datasets/user_files.h"
 
 namespace miniqat::datasets {
@@ -31,7 +33,10 @@ void Dataset::check() const {
     fail("data set ", name, ": targets must be float32 [n, k]");
   if (groups.defined() && (groups.dtype() != DType::kInt32 || groups.shape().rank() != 1))
     fail("data set ", name, ": groups must be int32 [n]");
-  for (const auto& [tensor, what] : {std::pair(&labels, "labels"), {&targets, "targets"}, {&groups, "groups"}})
+  if (recordings.defined() && (recordings.dtype() != DType::kInt32 || recordings.shape().rank() != 2))
+    fail("data set ", name, ": recordings must be int32 [n, 2]");
+  for (const auto& [tensor, what] :
+       {std::pair(&labels, "labels"), {&targets, "targets"}, {&groups, "groups"}, {&recordings, "recordings"}})
     if (tensor->defined() && tensor->shape()[0] != size())
       fail("data set ", name, ": ", size(), " ", has_pictures() ? "images" : "examples", ", but ", tensor->shape()[0],
            " ", what);
@@ -64,7 +69,8 @@ Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indice
     if (index < 0 || index >= dataset.size())
       fail("data set ", dataset.name, ": there is no ", dataset.noun(), " ", index, ", only 0 to ", dataset.size() - 1);
   Dataset chosen = dataset;
-  for (Tensor Dataset::*part : {&Dataset::images, &Dataset::labels, &Dataset::targets, &Dataset::groups})
+  for (Tensor Dataset::*part :
+       {&Dataset::images, &Dataset::labels, &Dataset::targets, &Dataset::groups, &Dataset::recordings})
     chosen.*part = rows_at(dataset.*part, indices);
   if (dataset.files) {
     std::vector<std::string> files;
@@ -100,6 +106,8 @@ Splits idx(const std::string& name, const Path& data_dir, const LoadOptions& opt
   return load_idx(name, data_dir, options.accept);
 }
 Splits cifar10(const std::string&, const Path& data_dir, const LoadOptions&) { return load_cifar10(data_dir); }
+Splits sounds(const std::string&, const Path&, const LoadOptions& options) { return synthetic_sounds(options); }
+Splits hums(const std::string&, const Path&, const LoadOptions& options) { return synthetic_hums(options); }
 
 }  // namespace
 
@@ -108,7 +116,13 @@ const std::vector<KnownDataset>& known_datasets() {
       {.name = "synthetic", .has_files = false, .load = digits},
       {.name = "mnist", .load = idx},
       {.name = "fashion-mnist", .load = idx},
-      {.name = "cifar10", .mirrors = true, .scale = kCifar10Scale, .zero_point = kCifar10ZeroPoint, .load = cifar10}};
+      {.name = "cifar10", .mirrors = true, .scale = kCifar10Scale, .zero_point = kCifar10ZeroPoint, .load = cifar10},
+      {.name = "synthetic-sounds",
+       .has_files = false,
+       .sounds = SoundOptions(),
+       .snr_db = kSoundsSnrDb,
+       .load = sounds},
+      {.name = "synthetic-hums", .has_files = false, .sounds = anomaly_detector(), .snr_db = kHumsSnrDb, .load = hums}};
   return kDatasets;
 }
 

@@ -13,6 +13,7 @@
 #include "datasets/number_options.h"
 #include "datasets/picture_options.h"
 #include "datasets/sound/features.h"
+#include "datasets/sound/variation.h"
 #include "datasets/standard.h"
 
 namespace miniqat::datasets {
@@ -62,6 +63,11 @@ struct Dataset {
   Tensor groups{};
   /// The groups by their numbers, if the data name them.
   std::vector<std::string> group_names{};
+  /// [n, 2] int32: the recording that each example is cut out of, by a number in its part, and its first step there.
+  /// Undefined where examples are no sounds.
+  Tensor recordings{};
+  /// The recordings themselves, if there is something to be varied in them.
+  std::shared_ptr<const VariedSounds> sounds{};
   /// Where each example is a file: their paths inside the data set's folder, one for each. Null otherwise.
   std::shared_ptr<const std::vector<std::string>> files{};
   /// On all the files that were read together with these. Null: there is nothing to say.
@@ -104,12 +110,15 @@ struct Splits {
 };
 
 struct LoadOptions {
-  // The seed and size of the synthetic digits; data sets read from files have their own sizes and ignore these.
+  // The seed and size of data sets that the program draws; those read from files have their own sizes.
 
-  /// Chooses the handwriting. Not the seed of a training run: runs with several seeds share one data set.
+  /// Chooses the handwriting, say. Not the seed of a training run: runs with several seeds share one data set.
   std::uint64_t seed = 1;
-  std::int64_t train_size = 12000;
-  std::int64_t test_size = 10000;
+  /// Pictures or recordings; none: the data set's own number.
+  std::optional<std::int64_t> train_size = {};
+  std::optional<std::int64_t> test_size = {};
+  /// The power of drawn sounds above that of the noise around them, in decibels; none: the data set's own.
+  std::optional<double> snr_db = {};
 
   /// Given the shape [h, w, c] of the pictures of IDX files, whose size is free, as soon as the headers tell it and
   /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.) Also given the shape
@@ -120,8 +129,10 @@ struct LoadOptions {
 
   PictureOptions pictures = {};
   NumberOptions numbers = {};
-  /// The front end of folders of sounds.
-  SoundOptions sounds = {};
+  /// The front end of sounds; none: the data set's own, SoundOptions() of folders.
+  std::optional<SoundOptions> sounds = {};
+  /// Varies the sounds of the training part, if a loader is asked for it.
+  SoundVariation variation = {};
   /// A network that is there already may know more classes than the files show.
   int least_classes = 0;
   /// If not empty, the classes by their numbers: folders of pictures must be called so, and may be fewer. Without names
@@ -148,6 +159,9 @@ struct KnownDataset {
   /// The grid of its pictures, as in Dataset.
   float scale = 1.0f / 255;
   int zero_point = 0;
+  /// The front end of sounds that the program draws, and their power over that of the noise; none for pictures.
+  std::optional<SoundOptions> sounds = {};
+  double snr_db = 0;
   Splits (*load)(const std::string& name, const std::filesystem::path& data_dir, const LoadOptions& options);
 };
 

@@ -17,6 +17,7 @@ void make_room(const Dataset& dataset, std::int64_t batch_size, Examples& batch)
   if (dataset.has_pictures()) batch.images.grid = {dataset.scale, static_cast<float>(dataset.zero_point)};
   batch.labels = room_for(dataset.labels, batch_size);
   batch.targets = room_for(dataset.targets, batch_size);
+  batch.recordings = room_for(dataset.recordings, batch_size);
 }
 
 void require_batch_size(std::int64_t batch_size) {
@@ -33,6 +34,7 @@ auto pixels_of(Pictures& images, std::int64_t number) {
 /// The k-th example of a batch gets what the data set's given example is to be answered with.
 void put_answer(const Dataset& dataset, std::int64_t example, std::int64_t k, Examples& batch) {
   copy_row(dataset.targets, example, batch.targets, k);
+  copy_row(dataset.recordings, example, batch.recordings, k);
   if (!dataset.has_classes()) return;
   const std::int32_t label = dataset.labels.data<std::int32_t>()[example];
   if (label < 0 || label >= dataset.classes)
@@ -42,11 +44,18 @@ void put_answer(const Dataset& dataset, std::int64_t example, std::int64_t k, Ex
 }
 
 void require_augmentable(const Dataset& dataset, const AugmentOptions& options) {
-  if (options.none()) return;
+  if (options.vary_sounds && !dataset.sounds)
+    fail("data set ", dataset.name, ": only sounds that were kept to be varied can be");
+  if (options.pad == 0 && !options.flip) return;
   if (!dataset.has_pictures()) fail("data set ", dataset.name, ": only pictures can be augmented");
   const Shape example = dataset.example_shape();
   if (options.pad < 0 || options.pad >= std::min(example[0], example[1]))
     fail("data set ", dataset.name, ": pictures ", example, " cannot be padded by ", options.pad, " pixels");
+}
+
+std::uint64_t key_of(std::uint64_t seed, std::int64_t batch, std::int64_t row) {
+  const std::uint64_t run = mix(hash_text("datasets/sounds"), seed);
+  return mix(mix(run, static_cast<std::uint64_t>(batch)), static_cast<std::uint64_t>(row));
 }
 
 /// From there on no one counts to the end of 64 bits.
@@ -112,17 +121,37 @@ void Loader::produce(const std::stop_token& stop) {
 void Loader::fill(std::int64_t index, Batch& batch) {
   order_epoch(index / batches_per_epoch_);
   const std::int64_t first = index % batches_per_epoch_ * options_.batch_size;
+  const auto example_of = [&](std::int64_t k) {
+    return order_[static_cast<std::size_t>(first + options_.first_row + k)];
+  };
+  if (options_.augment.vary_sounds)
+    parallel_for(rows_, 1, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t k = from; k < to; ++k) vary_sound(example_of(k), index, k, batch);
+    });
   for (std::int64_t k = 0; k < rows_; ++k) {
-    const std::int64_t row = options_.first_row + k, example = order_[first + row];
+    const std::int64_t row = options_.first_row + k, example = example_of(k);
     if (options_.augment.none())
       copy_row(dataset_.images, example, batch.images, k);
-    else
+    else if (!options_.augment.vary_sounds)
       augment(draw_augmentation(options_.augment, options_.seed, index, row), dataset_.example_shape(),
               pixels_of(dataset_.images, example), static_cast<std::uint8_t>(dataset_.zero_point),
               pixels_of(batch.images, k));
     put_answer(dataset_, example, k, batch);
   }
   batch.index = index;
+}
+
+/// Row k of a batch: the example's sound, varied as the run's seed and the place in the batches say, then standardised.
+void Loader::vary_sound(std::int64_t example, std::int64_t index, std::int64_t k, Batch& batch) const {
+  const std::int32_t* place = dataset_.recordings.data<std::int32_t>() + 2 * example;
+  const std::int64_t size = dataset_.example_shape().elements();
+  const std::span<float> numbers =
+      batch.images.values<float>().subspan(static_cast<std::size_t>(k * size), static_cast<std::size_t>(size));
+  dataset_.sounds->write(place[0], place[1], key_of(options_.seed, index, options_.first_row + k), numbers);
+  if (!dataset_.standard) return;
+  const std::size_t channels = dataset_.standard->mean.size();
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = dataset_.standard->standardised(i % channels, numbers[i]);
 }
 
 void Loader::order_epoch(std::int64_t epoch) {

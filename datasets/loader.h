@@ -25,6 +25,8 @@ struct Examples {
   Tensor labels{};
   /// [batch, k] float32; undefined where the data have no targets.
   Tensor targets{};
+  /// [batch, 2] int32, Dataset::recordings; undefined where the data are no sounds.
+  Tensor recordings{};
 
   /// Element i of the images as the number that the network sees.
   float number(std::size_t i) const {
@@ -55,13 +57,13 @@ class Loader {
     std::uint64_t seed = 1;
     /// The batch to begin with, 0..2^62.
     std::int64_t first_batch = 0;
-    /// Every batch varies its pictures anew.
+    /// Every batch varies its pictures or sounds anew.
     AugmentOptions augment = {};
   };
 
   /// Shares the data set's elements. Throws Error for a malformed data set, one smaller than a batch, a batch size
   /// below 1, a negative first batch, and rows outside of the batch. Also for a pad that is negative or reaches a
-  /// picture's height or width.
+  /// picture's height or width, and for sounds to be varied of data without them.
   Loader(const Dataset& dataset, const Options& options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -76,6 +78,7 @@ class Loader {
 
   void produce(const std::stop_token& stop);
   void fill(std::int64_t index, Batch& batch);
+  void vary_sound(std::int64_t example, std::int64_t index, std::int64_t k, Batch& batch) const;
   void order_epoch(std::int64_t epoch);
 
   const Dataset dataset_;

@@ -31,6 +31,9 @@ struct PartData {
   /// [n, k] float32
   Tensor targets = {};
   std::shared_ptr<const std::vector<std::string>> files = {};
+  /// Dataset::recordings and Dataset::sounds.
+  Tensor recordings = {};
+  std::shared_ptr<const VariedSounds> sounds = {};
   /// The group of each example; empty where a reader found none.
   std::vector<std::string> groups = {};
 };

@@ -86,6 +86,8 @@ class PartsToSplits {
                 .labels = data.labels,
                 .targets = data.targets,
                 .target_names = data.targets.defined() ? parts_.target_names : std::vector<std::string>(),
+                .recordings = data.recordings,
+                .sounds = data.sounds,
                 .files = data.files};
     if (!set.images.defined() || !set.has_pictures()) return set;
     set.images = fit_images(set.images, options);
@@ -153,13 +155,29 @@ class PartsToSplits {
     const NumberOptions& options = options_.numbers;
     if (options.group_by.empty() && !options.test_groups.empty())
       fail(path_, ": there are test groups, but nothing says what a group is (--group-by)");
-    if (options.group_by.empty()) return;
+    if (options.group_by.empty()) {
+      if (options_.sounds && options_.sounds->frames > 0) group_recordings();
+      return;
+    }
     try {
       find_groups();
     } catch (const Error&) {
       // Other data than a run's own may have none.
       if (!options_.whole_as_test) throw;
     }
+  }
+
+  /// Windows of a recording that stand in two parts would answer for each other.
+  void group_recordings() {
+    std::vector<GroupedPart> grouped;
+    for (auto& [part, data] : parts_.found) {
+      if (!data.recordings.defined()) return;
+      const std::span<const std::int32_t> places = data.recordings.values<std::int32_t>();
+      for (std::size_t i = 0; i < places.size(); i += 2)
+        data.groups.push_back(data.files ? data.files->at(i / 2) : concat(title_of(part), " ", places[i]));
+      grouped.push_back({&sets_.at(part), &data.groups});
+    }
+    number_groups(grouped);
   }
 
   void find_groups() {
@@ -174,7 +192,7 @@ class PartsToSplits {
   }
 
   void note_test_groups(const Splits& splits) {
-    if (!splits.test.groups.defined() || options_.whole_as_test) return;
+    if (!splits.test.groups.defined() || options_.whole_as_test || options_.numbers.group_by.empty()) return;
     const std::vector<std::string>& names = splits.test.group_names;
     std::set<std::string> held;
     for (const std::int32_t group : splits.test.groups.values<std::int32_t>())

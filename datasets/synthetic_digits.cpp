@@ -304,7 +304,8 @@ Dataset draw_split(std::string_view split, std::uint64_t seed, std::int64_t size
 }  // namespace
 
 Splits synthetic_digits(const LoadOptions& options) {
-  return {draw_split("train", options.seed, options.train_size), draw_split("test", options.seed, options.test_size)};
+  return {draw_split("train", options.seed, options.train_size.value_or(12000)),
+          draw_split("test", options.seed, options.test_size.value_or(10000))};
 }
 
 }  // namespace miniqat::datasets

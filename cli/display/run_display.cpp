@@ -87,9 +87,10 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
   const bool crowded = task.settings.threads > available_cores();
   const std::string validation =
       task.data.validation ? concat(", ", task.data.validation->size(), " validation") : std::string();
-  const std::string augmented = training::augmentation(task.settings).none()
-                                    ? std::string()
-                                    : concat(" (", training::resolved_augment(task.settings), ")");
+  const datasets::AugmentOptions augment = training::augmentation(task.settings);
+  const std::string augmented =
+      augment.none() ? std::string()
+                     : concat(" (", augment.vary_sounds ? "varied" : training::resolved_augment(task.settings), ")");
   const std::string shards = task.settings.has_shards() ? concat(" in ", task.settings.shards, " shards of ",
                                                                  counted(task.settings.threads_per_shard, "thread"))
                                                         : std::string();

@@ -187,10 +187,11 @@ std::string quantize_table(const QuantizationResult& result) {
       result.by_balanced_accuracy || std::ranges::any_of(result.rows, [](const QuantizedRow& row) {
         return row.accuracies.validation->has_uneven_classes() || row.accuracies.test->has_uneven_classes();
       });
-  // Whoever reads numbers without a percent sign wants to know what they are.
-  const MeasureKind& kind = *result.rows.front().accuracies.test->main().kind;
   TableLine head = {"network"};
-  for (const char* part : {"validation", "test"}) {
+  const PartResults& first = result.rows.front().accuracies;
+  for (const auto& [part, measured] : {std::pair("validation", &*first.validation), {"test", &*first.test}}) {
+    // Whoever reads numbers without a percent sign wants to know what they are. A part without anomalies has no AUC.
+    const MeasureKind& kind = *measured->main().kind;
     head.push_back(kind.is_share ? part : concat(part, " ", kind.brief));
     if (balanced) head.emplace_back("balanced");
   }

@@ -10,6 +10,8 @@
 namespace miniqat::datasets {
 
 enum class Features {
+  /// What suits the data: MFCC, and log-mel for windows of a recording (SoundOptions::frames).
+  kAuto,
   /// The samples themselves.
   kRaw,
   /// Logarithms of the power in bands.
@@ -17,7 +19,7 @@ enum class Features {
   /// Their cosine transform, of which the first coefficients are kept.
   kMfcc,
 };
-/// "raw", "log-mel", "mfcc".
+/// "auto", "raw", "log-mel", "mfcc".
 std::span<const std::string_view> names_of(Features);
 
 /// The front end: how a sound becomes an example. The defaults are those of MLPerf Tiny's keyword spotter: one second
@@ -26,7 +28,8 @@ struct SoundOptions {
   Features features = Features::kMfcc;
   /// Samples a second; sounds of other rates are resampled.
   std::int64_t rate = 16000;
-  /// The length of an example; longer sounds lose both ends, shorter ones get zeros there (fitted()).
+  /// The length of an example; longer sounds lose both ends, shorter ones get zeros there (fitted()). Of examples of
+  /// some steps: so much of the middle of a recording is used, 0 for all of it, and a shorter one stays as it is.
   double seconds = 1;
   double window_ms = 40;
   double stride_ms = 20;
@@ -36,15 +39,27 @@ struct SoundOptions {
   double high_hz = 4000;
   /// MFCCs that are kept.
   std::int64_t coefficients = 10;
+  /// So many steps in a row are an example, one from each step of a recording on; 0: the whole recording is one.
+  std::int64_t frames = 0;
 
   std::int64_t samples() const;
   std::int64_t window() const;
   std::int64_t stride() const;
+  /// The whole windows in so many samples.
+  std::int64_t steps(std::int64_t samples) const;
+  /// [steps, numbers a step] of so many samples.
+  Shape shape_of(std::int64_t samples) const;
+  /// The samples that an example is made of.
+  std::int64_t example_samples() const;
   /// The shape of an example: [steps, numbers a step].
-  Shape example_shape() const;
+  Shape example_shape() const { return shape_of(example_samples()); }
   /// Throws Error that names the first option that is out of range or does not fit the others.
   void check() const;
 };
+
+/// The front end of MLPerf Tiny's anomaly detector, but for its mel scale (librosa's, with normed triangles): five
+/// steps of 128 bands up to half the rate, 64 ms each 32 ms, of the whole recording.
+SoundOptions anomaly_detector(std::int64_t rate = 16000);
 
 /// Turns samples into features. With x a window of samples, at every `stride`, as long as a whole window is left:
 ///
@@ -61,11 +76,13 @@ class FrontEnd {
   /// Throws what SoundOptions::check() throws.
   explicit FrontEnd(const SoundOptions& options);
 
-  /// `samples`: SoundOptions::samples() of them. Writes an example. Callable by several threads.
-  void features(std::span<const float> samples, std::span<float> example) const;
+  /// Writes the features of the samples, SoundOptions::shape_of() their number. Callable by several threads.
+  void features(std::span<const float> samples, std::span<float> result) const;
+  const SoundOptions& options() const { return options_; }
 
  private:
-  void log_mel(std::span<const float> window, std::span<double> bands) const;
+  class Transform;
+  void log_mel(std::span<const float> window, Transform& transform, std::span<double> bands) const;
 
   const SoundOptions options_;
   std::int64_t transform_ = 0;

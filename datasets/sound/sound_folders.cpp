@@ -19,6 +19,7 @@
 #include "datasets/groups.h"
 #include "datasets/sound/features.h"
 #include "datasets/sound/sound.h"
+#include "datasets/sound/sound_stack.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -26,6 +27,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kNoise = "_background_noise_";
+/// Classes 0 and 1 of recordings of machines.
+constexpr const char* kNormal = "normal";
+constexpr const char* kAnomaly = "anomaly";
 
 bool is_sound(const fs::path& path) {
   std::string ending = path.extension().string();
@@ -46,17 +50,6 @@ void walk_sounds(const fs::path& folder, const Visit& visit) {
   }
 }
 
-/// The paths inside `root` of the sounds below `folder`, in order.
-std::vector<std::string> sounds_in(const fs::path& root, const fs::path& folder) {
-  std::vector<std::string> files;
-  walk_sounds(folder, [&](const fs::path& path) {
-    files.push_back(path.lexically_relative(root).string());
-    return true;
-  });
-  std::ranges::sort(files);
-  return files;
-}
-
 /// The lines of a list of files; empty without one.
 std::set<std::string> listed_in(const fs::path& list) {
   std::set<std::string> files;
@@ -75,7 +68,7 @@ std::set<std::string> listed_in(const fs::path& list) {
 class SoundReader {
  public:
   SoundReader(const fs::path& root, const LoadOptions& options)
-      : root_(root), options_(options), front_end_(options.sounds) {}
+      : root_(root), options_(options), how_(options.sounds.value_or(SoundOptions())) {}
 
   FoundParts read(const std::map<Part, fs::path>& folders) {
     std::map<Part, std::vector<std::string>> files;
@@ -85,6 +78,8 @@ class SoundReader {
     FoundParts found;
     for (const auto& [part, list] : files)
       if (!list.empty()) found.found[part] = read_part(part, list, folders);
+    for (const auto& [part, data] : found.found)
+      if (data.labels.defined()) found.class_names = {kNormal, kAnomaly};
     if (!broken_.empty()) report_broken(found);
     return found;
   }
@@ -105,11 +100,9 @@ class SoundReader {
     const auto folder = folders.find(part);
     PartData data;
     data.classes = classes_of(files, folder == folders.end() ? root_ : folder->second);
+    if (data.classes.empty()) data.labels = anomalies_of(files);
     data.files = std::make_shared<const std::vector<std::string>>(files);
-    const Shape example = options_.sounds.example_shape();
-    data.images = Tensor(Shape{std::ssize(files), example[0], example[1]});
-    const std::int64_t size = example.elements();
-    const auto examples = data.images.values<float>();
+    SoundStack stack(how_, part == Part::kTrain ? options_.variation : SoundVariation(), std::ssize(files));
     constexpr std::int64_t kBlock = 64;
     for (std::int64_t first = 0; first < std::ssize(files); first += kBlock) {
       interruption_point();
@@ -117,23 +110,34 @@ class SoundReader {
       const std::int64_t count = std::min(kBlock, std::ssize(files) - first);
       parallel_for(count, 1, [&](std::int64_t from, std::int64_t to) {
         for (std::int64_t i = first + from; i < first + to; ++i)
-          read_example(files[static_cast<std::size_t>(i)], examples.subspan(i * size, size));
+          read_recording(files[static_cast<std::size_t>(i)], i, stack);
       });
       done_ += count;
     }
     decoding_went_on(done_, all_);
+    stack.move_to(data);
     return data;
   }
 
-  void read_example(const std::string& file, std::span<float> example) {
-    const SoundOptions& how = options_.sounds;
+  void read_recording(const std::string& file, std::int64_t number, SoundStack& stack) {
     try {
-      const Sound sound = resampled(read_sound(root_ / file), how.rate);
-      front_end_.features(fitted(sound, how.samples()), example);
+      stack.put(number, resampled(read_sound(root_ / file), how_.rate));
     } catch (const Error& error) {
       const std::lock_guard lock(mutex_);
       broken_.push_back({.file = file, .why = error.what()});
     }
+  }
+
+  /// 0 and 1 of files whose names have the word "normal" or "anomaly"; undefined if one has neither.
+  static Tensor anomalies_of(const std::vector<std::string>& files) {
+    std::vector<std::int32_t> labels;
+    for (const std::string& file : files) {
+      const std::string words = concat("_", fs::path(file).stem().string(), "_");
+      const bool is_anomaly = words.find(concat("_", kAnomaly, "_")) != std::string::npos;
+      if (!is_anomaly && words.find(concat("_", kNormal, "_")) == std::string::npos) return {};
+      labels.push_back(is_anomaly ? 1 : 0);
+    }
+    return Tensor::from<std::int32_t>({std::ssize(labels)}, labels);
   }
 
   /// Empty where no file has a class.
@@ -166,13 +170,23 @@ class SoundReader {
 
   const fs::path& root_;
   const LoadOptions& options_;
-  const FrontEnd front_end_;
+  const SoundOptions how_;
   std::int64_t all_ = 0, done_ = 0;
   std::mutex mutex_;
   std::vector<SkippedFile> broken_;
 };
 
 }  // namespace
+
+std::vector<std::string> sounds_in(const fs::path& root, const fs::path& folder) {
+  std::vector<std::string> files;
+  walk_sounds(folder, [&](const fs::path& path) {
+    files.push_back(path.lexically_relative(root).string());
+    return true;
+  });
+  std::ranges::sort(files);
+  return files;
+}
 
 bool has_sounds(const fs::path& folder) {
   bool found = false;

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "datasets/dataset.h"
 #include "datasets/part_data.h"
@@ -11,10 +13,14 @@ namespace miniqat::datasets {
 /// Whether there are sound files (sound_endings()) in the folder, at any depth; hidden folders do not count.
 bool has_sounds(const std::filesystem::path& folder);
 
+/// The paths inside `root` of the sounds at any depth below `folder`, in order.
+std::vector<std::string> sounds_in(const std::filesystem::path& root, const std::filesystem::path& folder);
+
 /// Reads the parts of a folder of sounds at `root` as LoadOptions::sounds says. The class of a file is the first
 /// capture of the expression in NumberOptions::target in its path or, without one, the folder that it lies in. A whole
 /// folder without parts may have the lists of Speech Commands, testing_list.txt and validation_list.txt, whose files
-/// are these parts; its folder _background_noise_ is no class. Files without any class are examples without answers.
+/// are these parts; its folder _background_noise_ is no class. Files in no folder whose names all have the word
+/// "normal" or "anomaly", as those of DCASE's second task do, are of these classes, 0 and 1. Others have no answers.
 /// Throws Error for a file without a class beside others that have one, and in one line for files that cannot be read:
 /// it counts them and names the first. With LoadOptions::skip_broken these are among FileRemarks::skipped.
 FoundParts read_sounds(const std::filesystem::path& root, const std::map<Part, std::filesystem::path>& folders,

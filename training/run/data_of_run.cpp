@@ -81,13 +81,17 @@ std::vector<double> weights_in_file(const std::string& file, const datasets::Dat
 
 datasets::LoadOptions load_options(const TrainedOn& network, const std::string& dataset) {
   datasets::LoadOptions options{.least_classes = network.classes, .class_names = network.class_names};
-  if (!datasets::is_path(dataset)) return options;
-  options.pictures = picture_grid(network.settings);
-  options.skip_broken = network.settings.skip_broken;
+  if (!datasets::is_path(dataset) && !draws_sounds(dataset)) return options;
   options.numbers = number_options(network.settings);
-  options.sounds = sound_options(network.settings);
+  options.sounds = network.settings.sounds.options(dataset);
   options.numbers.standard = network.standard;
   options.numbers.target_standard = network.target_standard;
+  if (!datasets::is_path(dataset)) {
+    options.snr_db = network.settings.sounds.snr_db;
+    return options;
+  }
+  options.pictures = picture_grid(network.settings);
+  options.skip_broken = network.settings.skip_broken;
   if (dataset != network.settings.dataset && network.images.rank() == 4)
     datasets::set_shape(options.pictures, {network.images[1], network.images[2], network.images[3]});
   return options;
@@ -99,6 +103,7 @@ TrainSettings moved_to(const TrainedOn& network, const std::string& dataset) {
   const datasets::PictureOptions pictures = load_options(network, dataset).pictures;
   const TrainSettings untouched;
   settings.dataset = dataset;
+  settings.sounds.snr_db.reset();
   settings.image_size = pictures.has_size() ? concat(pictures.height, "x", pictures.width) : untouched.image_size;
   settings.colour = pictures.colour == datasets::Colour::kAuto  ? "auto"
                     : pictures.colour == datasets::Colour::kRgb ? "rgb"
@@ -219,9 +224,11 @@ ClassifierOptions classifier_options(const TrainSettings& settings) {
 }
 
 datasets::Splits load_wanted_data(const TrainSettings& settings) {
-  datasets::LoadOptions options{.pictures = picture_options(settings),
+  datasets::LoadOptions options{.snr_db = settings.sounds.snr_db,
+                                .pictures = picture_options(settings),
                                 .numbers = number_options(settings),
-                                .sounds = sound_options(settings),
+                                .sounds = settings.sounds.options(settings.dataset),
+                                .variation = settings.sounds.variation(),
                                 .skip_broken = settings.skip_broken};
   // The models that have a name are made to the pictures' measure.
   if (is_graph_file(settings.model))

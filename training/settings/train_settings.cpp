@@ -56,7 +56,7 @@ bool SaveInterval::is_due(std::int64_t step, std::int64_t saved_step, Clock::tim
 const char* help_of_dataset() {
   static const std::string kHelp = concat(
       alternatives(datasets::dataset_names()),
-      "; or your own files: a folder with a folder of pictures (JPEG, PNG, BMP, WebP) for each class, or with such folders in train/ and test/; a folder of IDX or .npy files; sounds; a .npz, .csv or .ts file");
+      "; or your own: a folder of pictures (JPEG, PNG, BMP, WebP) for each class, or such folders in train/ and test/; IDX or .npy files; sounds; a .npz, .csv or .ts file");
   return kHelp.c_str();
 }
 
@@ -191,20 +191,6 @@ datasets::NumberOptions number_options(const TrainSettings& settings) {
           .test_groups = words_of(settings.test_groups)};
 }
 
-datasets::SoundOptions sound_options(const TrainSettings& settings) {
-  const datasets::SoundOptions options{.features = settings.features,
-                                       .rate = settings.sample_rate,
-                                       .seconds = settings.seconds,
-                                       .window_ms = settings.window_ms,
-                                       .stride_ms = settings.stride_ms,
-                                       .bands = settings.bands,
-                                       .low_hz = settings.low_hz,
-                                       .high_hz = settings.high_hz,
-                                       .coefficients = settings.coefficients};
-  check_options<TrainSettings>([&] { options.check(); });
-  return options;
-}
-
 bool has_class_weights_file(const TrainSettings& settings) {
   return !settings.class_weights.empty() && settings.class_weights != "balanced";
 }
@@ -236,7 +222,9 @@ void resolve(TrainSettings& settings) {
   if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);
   // What files of one's own are for, is known once they are read (TrainingTask).
-  const bool has_known_task = settings.task != kTaskOfData || !datasets::is_path(settings.dataset);
+  const bool has_known_task =
+      settings.task != kTaskOfData || !(datasets::is_path(settings.dataset) || draws_sounds(settings.dataset));
+  settings.sounds.resolve(settings.dataset);
   if (!settings.learning_rate && has_known_task) settings.learning_rate = default_learning_rate(settings);
 }
 
@@ -255,7 +243,7 @@ std::string adopt_batch_size(TrainSettings& settings) {
 
 datasets::AugmentOptions augmentation(const TrainSettings& settings) {
   const std::string name = resolved_augment(settings);
-  if (name == "none") return {};
+  if (name == "none") return {.vary_sounds = !settings.sounds.variation().none()};
   if (name == "crop-flip") return datasets::crop_and_flip();
   if (name == "shift") return datasets::shift();
   throw UsageError(wrong_choice("--augment", name, {"auto", "none", "shift", "crop-flip"}));
@@ -300,7 +288,7 @@ void check(const TrainSettings& settings) {
   if (settings.task != kTaskOfData) as_usage([&] { find_task(settings.task); });
   picture_options(settings);
   number_options(settings);
-  sound_options(settings);
+  settings.sounds.check(settings.dataset);
   augmentation(settings);
   check_limits(settings_of_data(), settings);
   check_limits(settings_of_numbers(), settings);

@@ -19,9 +19,9 @@
 #include "datasets/hold_out.h"
 #include "datasets/number_options.h"
 #include "datasets/picture_options.h"
-#include "datasets/sound/features.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/settings.h"
+#include "training/settings/sound_settings.h"
 
 namespace miniqat::training {
 
@@ -85,15 +85,7 @@ struct TrainSettings {
   std::int64_t pad_to = 0;
   std::string group_by;
   std::string test_groups;
-  datasets::Features features = datasets::SoundOptions().features;
-  std::int64_t sample_rate = datasets::SoundOptions().rate;
-  double seconds = datasets::SoundOptions().seconds;
-  double window_ms = datasets::SoundOptions().window_ms;
-  double stride_ms = datasets::SoundOptions().stride_ms;
-  std::int64_t bands = datasets::SoundOptions().bands;
-  std::int64_t coefficients = datasets::SoundOptions().coefficients;
-  double low_hz = datasets::SoundOptions().low_hz;
-  double high_hz = datasets::SoundOptions().high_hz;
+  SoundSettings sounds;
   std::string augment = "auto";
   std::int64_t validation = 0;
   datasets::HoldOut validation_method = datasets::HoldOut::kByClass;
@@ -163,8 +155,8 @@ const char* help_of_learning_rate();
 /// The largest number of steps, and the largest seed.
 inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
-/// The tables of TrainSettings, in the order of config.json: network and data, numbers and sounds, the rewrite's, then
-/// how it trains.
+/// The tables of TrainSettings, in the order of config.json: network and data, numbers (and sounds
+/// behind them), the rewrite's, then how it trains.
 inline const auto& settings_of_data() {
   using S = TrainSettings;
   static const std::tuple kTable{
@@ -225,19 +217,7 @@ inline const auto& settings_of_numbers() {
           "own files and tables: keep the examples of a group in one part; a column, or a regular expression whose first capture in the path of a file is its group"),
       Setting(
           "test_groups", &S::test_groups,
-          "with --group-by: the groups that are the test part, with commas between them; default: the last of every six"),
-      Setting(
-          "features", &S::features,
-          "own sounds: what a network is given of them: raw samples, log-mel bands, or mfcc, a few numbers made of these"),
-      Setting("sample_rate", &S::sample_rate, "own sounds: samples a second; other rates are resampled"),
-      Setting("seconds", &S::seconds,
-              "own sounds: the length of an example; longer ones lose both ends, shorter ones get silence there"),
-      Setting("window_ms", &S::window_ms, "own sounds: milliseconds that a step of log-mel or mfcc looks at"),
-      Setting("stride_ms", &S::stride_ms, "own sounds: milliseconds between two steps"),
-      Setting("bands", &S::bands, "own sounds: mel bands between --low-hz and --high-hz"),
-      Setting("coefficients", &S::coefficients, "own sounds: numbers of a step of mfcc"),
-      Setting("low_hz", &S::low_hz, "own sounds: where the lowest band begins"),
-      Setting("high_hz", &S::high_hz, "own sounds: where the highest band ends")};
+          "with --group-by: the groups that are the test part, with commas between them; default: the last of every six")};
   return kTable;
 }
 
@@ -329,6 +309,10 @@ template <class Visitor>
 void TrainSettings::visit(Visitor&& visitor) {
   visit_table(settings_of_data(), visitor);
   visit_table(settings_of_numbers(), visitor);
+  SoundSettings::visit([&](const char* name, auto access, const char* help) {
+    visitor(
+        name, [access](auto& s) -> auto& { return access(s.sounds); }, help);
+  });
   RewriteSettings::visit([&](const char* name, auto access, const char* help) {
     visitor(
         name, [access](auto& s) -> auto& { return access(s.rewrite); }, help);
@@ -368,10 +352,6 @@ std::string resolved_augment(const TrainSettings& settings);
 /// How the numbers of a user's own files become examples. Throws UsageError for a setting other than the default beside
 /// a data set that has a name.
 datasets::NumberOptions number_options(const TrainSettings& settings);
-
-/// How a user's own sounds become examples. Throws UsageError for options that are out of range or do not fit one
-/// another.
-datasets::SoundOptions sound_options(const TrainSettings& settings);
 
 /// How the pictures of a user's own files become examples. Throws UsageError for a value out of range, and for a
 /// setting other than the default beside a data set that has a name.

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "core/text/suggest.h"
 #include "layers/layers.h"
 #include "training/task/metrics.h"
 #include "training/task/task.h"
@@ -16,8 +19,8 @@ constexpr MeasureKind kAnomalyMeasures[] = {
     {.name = "partial AUC up to 0.1", .brief = "partial AUC", .key = "partial_auc"},
     {.name = "mean squared error", .brief = "MSE", .key = "mse", .less_is_better = true}};
 
-/// The numbers of an example; the label is -1 where the data have no classes.
-enum AnomalyScore : std::size_t { kError, kClass, kAnomalyScores };
+/// The numbers of an example; the label is -1 where the data have no classes, the recording where these are no sounds.
+enum AnomalyScore : std::size_t { kError, kClass, kRecording, kAnomalyScores };
 
 TrainingEnds add_reconstruction_loss(Graph& graph, const Output& input, const Output& output,
                                      const LossOptions& options) {
@@ -40,22 +43,47 @@ void score_reconstruction(std::span<const float> output, const datasets::Example
     squares += error * error;
   }
   scores[kError] = squares / static_cast<double>(output.size());
-  scores[kClass] = batch.labels.defined() ? batch.labels.values<std::int32_t>()[static_cast<std::size_t>(row)] : -1;
+  const auto number_at = [&](const Tensor& numbers, std::int64_t place) -> double {
+    return numbers.defined() ? numbers.values<std::int32_t>()[static_cast<std::size_t>(place)] : -1;
+  };
+  scores[kClass] = number_at(batch.labels, row);
+  scores[kRecording] = number_at(batch.recordings, 2 * row);
+}
+
+/// One for each example, or for the windows of a recording together, whose score is the mean of theirs.
+Finding anomalies_of(const Scored& scored) {
+  struct Windows {
+    double errors = 0, count = 0;
+    bool is_anomaly = false;
+  };
+  std::map<double, Windows> recordings;
+  const std::vector<double> errors = scored.column(kError), classes = scored.column(kClass),
+                            numbers = scored.column(kRecording);
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    Windows& one = recordings[numbers[i] < 0 ? static_cast<double>(i) : numbers[i]];
+    one.errors += errors[i];
+    ++one.count;
+    one.is_anomaly = one.is_anomaly || classes[i] > 0;
+  }
+  Finding found;
+  for (const auto& [number, one] : recordings) {
+    found.scores.push_back(one.errors / one.count);
+    found.labels.push_back(one.is_anomaly ? 1 : 0);
+  }
+  return found;
 }
 
 Evaluation conclude_reconstruction(const Scored& scored) {
   Evaluation result{.examples = std::ssize(scored.scores) / static_cast<std::int64_t>(kAnomalyScores)};
   if (result.examples == 0) return result;
-  Finding& found = result.findings.emplace_back();
-  found.scores = scored.column(kError);
-  for (const double label : scored.column(kClass)) found.labels.push_back(label > 0 ? 1 : 0);
-  const std::vector<double>& errors = result.losses = found.scores;
-  const std::vector<std::int32_t>& anomalies = found.labels;
-  for (const double error : errors) result.loss += error / static_cast<double>(result.examples);
+  result.losses = scored.column(kError);
+  for (const double error : result.losses) result.loss += error / static_cast<double>(result.examples);
+  const auto& [scores, anomalies] = result.findings.emplace_back(anomalies_of(scored));
   const auto [least, most] = std::ranges::minmax(anomalies);
+  const std::string detail = std::ssize(scores) < result.examples ? counted(scores.size(), "recording") : std::string();
   if (least != most && !std::isnan(result.loss)) {
-    result.measures.push_back({&kAnomalyMeasures[0], roc_auc(errors, anomalies)});
-    result.measures.push_back({&kAnomalyMeasures[1], partial_roc_auc(errors, anomalies, kFewFalseAlarms)});
+    result.measures.push_back({&kAnomalyMeasures[0], roc_auc(scores, anomalies), detail});
+    result.measures.push_back({&kAnomalyMeasures[1], partial_roc_auc(scores, anomalies, kFewFalseAlarms)});
   }
   result.measures.push_back({&kAnomalyMeasures[2], result.loss});
   return result;

@@ -54,8 +54,11 @@ const Task& find_task(const std::string& name) {
 }
 
 const Task& task_for(const datasets::Dataset& data) {
-  if (data.has_classes()) return classification();
-  if (!data.targets.defined()) return reconstruction();
+  const auto is_normal = [](std::int32_t label) { return label == 0; };
+  const bool all_normal = data.recordings.defined() && data.has_classes() &&
+                          std::ranges::all_of(data.labels.values<std::int32_t>(), is_normal);
+  if (data.has_classes() && !all_normal) return classification();
+  if (all_normal || !data.targets.defined()) return reconstruction();
   const bool are_flags = std::ranges::all_of(data.targets.values<float>(), [](float y) { return y == 0 || y == 1; });
   return are_flags && !data.target_standard ? multilabel() : regression();
 }

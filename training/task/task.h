@@ -96,8 +96,8 @@ const Task& classification();
 const Task& regression();
 
 /// `reconstruct`: gives back what it was given. The mean squared error of the input. Where the data have classes, class
-/// 0 is normal and any other an anomaly; measures then how well the errors of single examples tell the two apart: the
-/// area under the ROC curve, and its part up to a false positive rate of 0.1.
+/// 0 is normal and any other an anomaly; measures then how well the errors of examples, or of the windows of a recording
+/// in the mean, tell the two apart: the area under the ROC curve, and its part up to a false positive rate of 0.1.
 const Task& reconstruction();
 
 /// `multilabel`: finds labels of which several may hold. A logit a label, sigmoid cross entropy with targets [n, k] of
@@ -110,7 +110,7 @@ std::span<const Task* const> tasks();
 /// Throws Error that lists the names.
 const Task& find_task(const std::string& name);
 /// What data of this kind are for: classes to tell apart, numbers to predict, labels of which several hold, or
-/// themselves.
+/// themselves, as recordings of which none has a class but 0.
 const Task& task_for(const datasets::Dataset& data);
 
 /// What number k of the targets is called: its name, or its number.

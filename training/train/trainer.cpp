@@ -124,7 +124,7 @@ class Trainer {
 
   /// Labels that begin with 1, say.
   void warn_of_empty_class() {
-    if (!datasets::is_path(task_.settings.dataset) || !task_.data.train.has_classes()) return;
+    if (!datasets::is_path(task_.settings.dataset) || task_.training.task != &classification()) return;
     warn_of_empty_class(task_.data.train, "training");
     warn_of_empty_class(task_.data.test, "test");
   }

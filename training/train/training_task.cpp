@@ -107,8 +107,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, T
   quantization = quantize::quantization_of(training.graph);
   steps_per_epoch = whole_batches(data, settings);
   total_steps = length_of(settings);
-  if (!data.train.has_pictures() && !augmentation(settings).none())
-    throw UsageError(concat("--augment ", settings.augment, " is for pictures, and ", data.train.name, " has numbers"));
+  require_augmentable();
   optimizer = make_optimizer(settings, {.steps = total_steps, .epoch = steps_per_epoch});
   require_numbers_to_normalise(training, settings);
   if (shards.total > 1) compute_in_shards();
@@ -116,6 +115,14 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, T
   if (dampens())
     for (Graph* graph : {&training.graph, &evaluation.graph}) dampen_weights(*graph);
   if (settings.reestimate.value_or(0) > 0) require_updating_batch_norms();
+}
+
+void TrainingTask::require_augmentable() const {
+  const datasets::AugmentOptions augment = augmentation(settings);
+  if (augment.vary_sounds && !data.train.sounds)
+    throw UsageError(concat("--shift-ms, --gain-db and --noise are for sounds, and ", data.train.name, " has none"));
+  if (!augment.vary_sounds && !augment.none() && !data.train.has_pictures())
+    throw UsageError(concat("--augment ", settings.augment, " is for pictures, and ", data.train.name, " has numbers"));
 }
 
 void TrainingTask::compute_in_shards() {

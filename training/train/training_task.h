@@ -94,6 +94,8 @@ struct TrainingTask : TrainingNetworks {
 
  private:
   TrainingTask(const TrainSettings& settings, ShardExchange* exchange, TrainingNetworks networks);
+  /// Throws UsageError for variations that the data do not have.
+  void require_augmentable() const;
   void compute_in_shards();
   std::string note_on_outputs() const;
   void require_updating_batch_norms() const;

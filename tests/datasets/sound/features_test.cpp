@@ -61,6 +61,15 @@ TEST(Features, OfTheKeywordSpotterAre49StepsOf10) {
   EXPECT_EQ(features_of(raw, samples), samples);
 }
 
+TEST(Features, OfTheAnomalyDetectorAreFiveStepsOf128) {
+  EXPECT_EQ(anomaly_detector().example_shape(), (Shape{5, 128}));
+  EXPECT_EQ(anomaly_detector().window(), 1024);
+  EXPECT_EQ(anomaly_detector().stride(), 512);
+  EXPECT_EQ(testing::error_of([] { anomaly_detector(8000).check(); }), "");
+  EXPECT_EQ(SoundOptions().steps(639), 0);
+  EXPECT_EQ(SoundOptions().steps(640), 1);
+}
+
 TEST(Features, OfSilenceAreFinite) {
   for (const float number : features_of({}, std::vector<float>(16000))) EXPECT_TRUE(std::isfinite(number));
 }
@@ -68,10 +77,18 @@ TEST(Features, OfSilenceAreFinite) {
 TEST(Features, OptionsThatDoNotFitAreNamed) {
   const auto refusal = [](SoundOptions options) { return testing::error_of([&] { options.check(); }); };
   EXPECT_EQ(refusal({}), "");
-  const std::pair<SoundOptions, const char*> cases[] = {
-      {{.rate = 10}, "sample_rate"},      {{.seconds = 0}, "seconds"},        {{.seconds = NAN}, "seconds"},
-      {{.window_ms = 2000}, "window_ms"}, {{.stride_ms = 0.01}, "stride_ms"}, {{.bands = 0}, "bands"},
-      {{.low_hz = 5000}, "low_hz"},       {{.high_hz = 9000}, "high_hz"},     {{.coefficients = 41}, "coefficients"}};
+  const std::pair<SoundOptions, const char*> cases[] = {{{.rate = 10}, "sample_rate"},
+                                                        {{.seconds = 0}, "seconds"},
+                                                        {{.seconds = NAN}, "seconds"},
+                                                        {{.window_ms = 2000}, "window_ms"},
+                                                        {{.stride_ms = 0.01}, "stride_ms"},
+                                                        {{.bands = 0}, "bands"},
+                                                        {{.low_hz = 5000}, "low_hz"},
+                                                        {{.high_hz = 9000}, "high_hz"},
+                                                        {{.coefficients = 41}, "coefficients"},
+                                                        {{.frames = -1}, "frames"},
+                                                        {{.frames = 50}, "frames"},
+                                                        {{.seconds = -1, .frames = 5}, "seconds"}};
   for (const auto& [options, name] : cases) EXPECT_TRUE(testing::mentions(refusal(options), {name})) << name;
 }
 

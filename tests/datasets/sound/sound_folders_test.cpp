@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "core/text/suggest.h"
+#include "datasets/hold_out.h"
 #include "datasets/sound/sound.h"
 #include "datasets/user_files.h"
+#include "tests/datasets/numbers/described.h"
+#include "tests/datasets/sound/wav.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 
@@ -17,33 +20,13 @@ namespace {
 
 using testing::error_of;
 using testing::mentions;
-
-void put(std::string& bytes, std::uint32_t value, int count) {
-  for (int i = 0; i < count; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
-}
-
-/// A WAV file of 16 bits (the RIFF specification of 1991), with the samples of each channel in turns.
-std::string wav(const std::vector<std::int16_t>& samples, std::uint32_t rate, std::uint32_t channels = 1) {
-  const auto size = static_cast<std::uint32_t>(2 * samples.size());
-  std::string bytes = "RIFF";
-  put(bytes, 36 + size, 4);
-  bytes += "WAVEfmt ";
-  put(bytes, 16, 4), put(bytes, 1, 2), put(bytes, channels, 2), put(bytes, rate, 4), put(bytes, rate * channels * 2, 4);
-  put(bytes, channels * 2, 2), put(bytes, 16, 2);
-  bytes += "data";
-  put(bytes, size, 4);
-  for (const std::int16_t sample : samples) put(bytes, static_cast<std::uint16_t>(sample), 2);
-  return bytes;
-}
-
-std::string tone(std::int16_t height, std::size_t count = 80, std::uint32_t rate = 8000) {
-  return wav(std::vector<std::int16_t>(count, height), rate);
-}
+using testing::tone;
+using testing::wav;
 
 class SoundFoldersTest : public ::testing::Test {
  protected:
   SoundFoldersTest() {
-    options_.sounds = {.features = Features::kRaw, .rate = 8000, .seconds = 0.01};
+    options_.sounds = SoundOptions{.features = Features::kRaw, .rate = 8000, .seconds = 0.01};
     options_.numbers.standardise = false;
   }
   Splits load() const { return load_user_files(place_.path() / "sounds", options_); }
@@ -110,6 +93,44 @@ TEST_F(SoundFoldersTest, AFileWithoutAClassBesideOthersIsAnError) {
   write("yes/0.wav", tone(100));
   write("0.wav", tone(100));
   EXPECT_TRUE(mentions(error_of([&] { load(); }), {"0.wav", "no folder of a class"}));
+}
+
+/// Steps of 32 samples each 16, and examples of two of them: 80 samples have 4 steps, which make 3 examples.
+SoundOptions two_steps() {
+  return {.features = Features::kLogMel,
+          .rate = 8000,
+          .seconds = 0,
+          .window_ms = 4,
+          .stride_ms = 2,
+          .bands = 3,
+          .low_hz = 0,
+          .high_hz = 4000,
+          .frames = 2};
+}
+
+TEST_F(SoundFoldersTest, ARecordingGivesItsWindowsWhichStayTogether) {
+  options_.sounds = two_steps();
+  for (int i = 0; i < 7; ++i) write(concat("train/normal_id_0", i, ".wav"), tone(100, i == 0 ? 112 : 80));
+  write("test/normal_id_9.wav", tone(100));
+  write("test/anomaly_id_9.wav", tone(200));
+  const Splits splits = load();
+  EXPECT_EQ(splits.train.images.shape(), (Shape{5 + 6 * 3, 2, 3})) << "whole recordings of two lengths";
+  EXPECT_EQ(splits.train.class_names, (std::vector<std::string>{"normal", "anomaly"}));
+  EXPECT_EQ(testing::words_of<std::int32_t>(splits.test.labels), "1 1 1 0 0 0");
+  EXPECT_EQ(testing::words_of<std::int32_t>(splits.test.recordings), "0 0 0 1 0 2 1 0 1 1 1 2");
+  EXPECT_EQ(splits.test.file_of(3), "test/normal_id_9.wav");
+  const auto numbers = splits.train.images.values<float>();
+  EXPECT_TRUE(std::ranges::equal(numbers.subspan(3, 3), numbers.subspan(6, 3))) << "step 1 is in windows 0 and 1";
+  const Splits held = hold_out(splits, 5);
+  EXPECT_EQ(held.train.size() + held.validation->size(), splits.train.size());
+  for (std::int64_t i = 0; i < held.train.size(); ++i)
+    for (std::int64_t k = 0; k < held.validation->size(); ++k)
+      EXPECT_NE(held.train.file_of(i), held.validation->file_of(k));
+
+  options_.sounds->seconds = 0.01;
+  EXPECT_EQ(load().train.size(), 7 * 3) << "the middle of a longer one";
+  write("train/normal_id_99.wav", tone(100, 40));
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {"normal_id_99.wav", "shorter than an example, 2 steps"}));
 }
 
 TEST(Sound, ChannelsBecomeTheirMeanAndTheMiddleIsKept) {

@@ -72,6 +72,21 @@ TEST(Reconstruction, ErrorsOfExamplesTellAnomaliesFromTheRest) {
   EXPECT_DOUBLE_EQ(*unlabelled.find("mse"), 16.25 / 4);
 }
 
+TEST(Reconstruction, TheScoreOfARecordingIsTheMeanOfItsWindows) {
+  const auto integers = [](const Shape& shape, const std::vector<std::int32_t>& values) {
+    return Tensor::from<std::int32_t>(shape, values);
+  };
+  // Errors 1 and 9 of the first, 4 of the second, 6.25 and 2.25 of the third, an anomaly; 9 of the fourth, another.
+  const datasets::Examples batch{.images = floats({6, 1}, {0, 0, 0, 0, 0, 0}),
+                                 .labels = integers({6}, {0, 0, 0, 1, 1, 3}),
+                                 .targets = {},
+                                 .recordings = integers({6, 2}, {0, 0, 0, 1, 2, 0, 5, 0, 5, 1, 7, 0})};
+  const Evaluation result = concluded(reconstruction(), {1, 3, 2, 2.5, 1.5, 3}, batch);
+  EXPECT_DOUBLE_EQ(*result.find("auc"), 0.75) << "means 5, 4 and 4.25, 9; of windows it would be 0.72";
+  EXPECT_DOUBLE_EQ(result.loss, 31.5 / 6);
+  EXPECT_EQ(result.text(true).substr(0, 24), "AUC 0.75 (4 recordings),");
+}
+
 TEST(Reconstruction, PicturesAreTheNumbersOfTheirBytes) {
   const datasets::Examples batch{
       .images = {Tensor::from<std::uint8_t>({1, 1, 2, 1}, std::vector<std::uint8_t>{10, 30}), {0.5f, 10}}};
@@ -118,6 +133,10 @@ TEST(Tasks, AreWhatTheDataHave) {
   data.targets = floats({2, 1}, {0, 1.5});
   EXPECT_EQ(&task_for(data), &regression());
   data.labels = Tensor(Shape{2}, DType::kInt32);
+  EXPECT_EQ(&task_for(data), &classification());
+  data.recordings = Tensor(Shape{2, 2}, DType::kInt32);
+  EXPECT_EQ(&task_for(data), &reconstruction()) << "normal recordings only";
+  data.labels.data<std::int32_t>()[1] = 1;
   EXPECT_EQ(&task_for(data), &classification());
 }
 

@@ -1,0 +1,68 @@
+#include "datasets/sound/sound_stack.h"
+
+#include <algorithm>
+
+#include "core/text/error.h"
+#include "datasets/rows.h"
+
+namespace miniqat::datasets {
+namespace {
+
+/// The elements with these numbers; nothing of nothing.
+template <class T>
+std::vector<T> repeated(const std::vector<T>& all, const std::vector<std::int64_t>& numbers) {
+  std::vector<T> chosen;
+  for (const std::int64_t number : numbers)
+    if (!all.empty()) chosen.push_back(all[static_cast<std::size_t>(number)]);
+  return chosen;
+}
+
+}  // namespace
+
+SoundStack::SoundStack(const SoundOptions& options, const SoundVariation& variation, std::int64_t recordings)
+    : variation_(variation), front_end_(options), features_(static_cast<std::size_t>(recordings)) {
+  if (!variation.none()) samples_.resize(features_.size());
+}
+
+void SoundStack::put(std::int64_t number, const Sound& sound) {
+  const SoundOptions& how = front_end_.options();
+  const std::int64_t size = std::ssize(sound.samples);
+  if (size < how.example_samples() && how.frames > 0)
+    fail("is shorter than an example, ", how.frames, " steps, which take ", how.example_samples(), " samples");
+  const bool whole = how.frames > 0 && (how.seconds == 0 || size < how.samples());
+  const std::vector<float> samples = fitted(sound, whole ? size : how.samples());
+  std::vector<float>& features = features_[static_cast<std::size_t>(number)];
+  features.resize(static_cast<std::size_t>(how.shape_of(std::ssize(samples)).elements()));
+  front_end_.features(samples, features);
+  if (samples_.empty()) return;
+  for (const float sample : samples) samples_[static_cast<std::size_t>(number)].push_back(sample_bits(sample));
+}
+
+void SoundStack::move_to(PartData& data) {
+  const Shape example = front_end_.options().example_shape();
+  std::vector<std::int64_t> recordings;
+  std::vector<std::int32_t> places;
+  for (std::size_t number = 0; number < features_.size(); ++number) {
+    const auto steps = std::ssize(features_[number]) / example[1];
+    for (std::int64_t step = 0; step < std::max<std::int64_t>(steps - example[0], 0) + 1; ++step) {
+      recordings.push_back(static_cast<std::int64_t>(number));
+      places.insert(places.end(), {static_cast<std::int32_t>(number), static_cast<std::int32_t>(step)});
+    }
+  }
+  const auto count = std::ssize(recordings), size = example.elements();
+  data.images = Tensor(Shape{count, example[0], example[1]});
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::vector<float>& features = features_[static_cast<std::size_t>(recordings[static_cast<std::size_t>(i)])];
+    const std::int64_t step = places[static_cast<std::size_t>(2 * i + 1)];
+    if (!features.empty())
+      std::copy_n(features.begin() + step * example[1], size, data.images.values<float>().subspan(i * size).begin());
+  }
+  data.recordings = Tensor::from<std::int32_t>({count, 2}, places);
+  data.labels = rows_at(data.labels, recordings);
+  data.classes = repeated(data.classes, recordings);
+  if (data.files) data.files = std::make_shared<std::vector<std::string>>(repeated(*data.files, recordings));
+  if (!variation_.none())
+    data.sounds = std::make_shared<const VariedSounds>(front_end_.options(), variation_, std::move(samples_));
+}
+
+}  // namespace miniqat::datasets
