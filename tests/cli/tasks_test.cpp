@@ -284,6 +284,7 @@ TEST_F(MachineTest, FlagsOfSoundsWithoutEffectAreRefused) {
   const std::string own = " --dataset sums.csv --target sum --model mlp --steps 1 --batch-size 10 --out x";
   const std::pair<std::string, const char*> cases[] = {
       {concat("train --shift-ms 3", own), "are for sounds"},
+      {concat("train --frames 5", own), "--frames is for sounds"},
       {concat("train --noise-db 3", own), "--noise-db goes with --noise"},
       {concat("train --snr-db 3", own), "--snr-db has no effect"},
       {concat(kPump, "--features raw --out x"), "--frames must be 0 for raw samples"},

@@ -107,7 +107,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, T
   quantization = quantize::quantization_of(training.graph);
   steps_per_epoch = whole_batches(data, settings);
   total_steps = length_of(settings);
-  require_augmentable();
+  require_asked_data();
   optimizer = make_optimizer(settings, {.steps = total_steps, .epoch = steps_per_epoch});
   require_numbers_to_normalise(training, settings);
   if (shards.total > 1) compute_in_shards();
@@ -117,8 +117,10 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, T
   if (settings.reestimate.value_or(0) > 0) require_updating_batch_norms();
 }
 
-void TrainingTask::require_augmentable() const {
+void TrainingTask::require_asked_data() const {
   const datasets::AugmentOptions augment = augmentation(settings);
+  if (settings.sounds.frames.value_or(0) > 0 && !data.train.recordings.defined())
+    throw UsageError(concat("--frames is for sounds, and ", data.train.name, " has none"));
   if (augment.vary_sounds && !data.train.sounds)
     throw UsageError(concat("--shift-ms, --gain-db and --noise are for sounds, and ", data.train.name, " has none"));
   if (!augment.vary_sounds && !augment.none() && !data.train.has_pictures())

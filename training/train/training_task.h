@@ -94,8 +94,8 @@ struct TrainingTask : TrainingNetworks {
 
  private:
   TrainingTask(const TrainSettings& settings, ShardExchange* exchange, TrainingNetworks networks);
-  /// Throws UsageError for variations that the data do not have.
-  void require_augmentable() const;
+  /// Throws UsageError for settings of sounds or pictures where the data are none.
+  void require_asked_data() const;
   void compute_in_shards();
   std::string note_on_outputs() const;
   void require_updating_batch_norms() const;
