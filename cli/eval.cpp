@@ -241,7 +241,7 @@ void evaluate_run(const EvalArguments& arguments) {
 datasets::LoadOptions load_options(const integer::Model& model, const Task& task, const TrainSettings& reading) {
   const integer::TensorInfo& input = model.tensor(model.input);
   datasets::LoadOptions options{.numbers = number_options(reading),
-                                .sounds = sound_options(reading),
+                                .sounds = reading.sounds.options(reading.dataset),
                                 .class_names = model.class_names,
                                 .train_optional = true};
   if (&task == &classification()) options.least_classes = static_cast<int>(model.tensor(model.output).shape.elements());

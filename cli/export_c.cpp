@@ -68,7 +68,7 @@ std::string memory_lines(const exporters::CFootprint& bytes, const integer::Mode
 /// What makes the model's input of a run that was trained on sounds; none for raw samples.
 std::optional<exporters::CFrontEnd> front_end_of(const RunSource& run, const integer::Model& model) {
   if (recorded_of_data(run.directory, "sounds") != true) return {};
-  const datasets::SoundOptions options = sound_options(run.settings);
+  const datasets::SoundOptions options = run.settings.sounds.options(run.settings.dataset);
   const Shape example = options.example_shape();
   if (options.features == datasets::Features::kRaw || example != model.tensor(model.input).shape) return {};
   return exporters::CFrontEnd{.rate = options.rate,

@@ -239,8 +239,9 @@ Dataset standardised(const Dataset& self, const Dataset* like) {
 /// Reads settings of numbers and sounds, by their names.
 void take_keywords(const py::kwargs& keywords, training::TrainSettings& how) {
   std::vector<std::string> known;
-  training::visit_table(training::settings_of_numbers(),
-                        [&](const char* name, auto, const char*) { known.emplace_back(name); });
+  const auto note_name = [&](const char* name, auto, const char*) { known.emplace_back(name); };
+  training::visit_table(training::settings_of_numbers(), note_name);
+  training::SoundSettings::visit(note_name);
   const nlohmann::ordered_json given = to_json(keywords);
   for (const auto& item : given.items())
     if (std::ranges::find(known, item.key()) == known.end())
@@ -263,9 +264,11 @@ py::tuple load(const std::string& name, const std::filesystem::path& data_dir, s
                           {.seed = seed,
                            .train_size = train_size,
                            .test_size = test_size,
+                           .snr_db = how.sounds.snr_db,
                            .pictures = training::picture_options(how),
                            .numbers = training::number_options(how),
-                           .sounds = training::sound_options(how),
+                           .sounds = how.sounds.options(name),
+                           .variation = how.sounds.variation(),
                            .skip_broken = skip_broken});
   });
   warn_in_python(splits.remarks().notes);

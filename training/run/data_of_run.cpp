@@ -119,7 +119,7 @@ Json data_to_json(const datasets::Splits& data, const std::string& dataset) {
     json = {{"input_scale", data.train.scale}, {"input_zero_point", data.train.zero_point}};
   else
     json["inputs"] = "numbers";
-  if (!data.train.has_pictures() && datasets::is_of_sounds(dataset)) json["sounds"] = true;
+  if (!data.train.has_pictures() && (datasets::is_of_sounds(dataset) || draws_sounds(dataset))) json["sounds"] = true;
   const auto put = [&](const std::string& what, const std::shared_ptr<const datasets::Standard>& standard) {
     if (!standard) return;
     json[what + "_mean"] = standard->mean;
