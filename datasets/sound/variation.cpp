@@ -44,9 +44,11 @@ VariedSounds::VariedSounds(const SoundOptions& options, const SoundVariation& va
                            std::vector<Recording> recordings)
     : front_end_(options), variation_(variation), recordings_(std::move(recordings)) {
   if (variation.noise.empty()) return;
-  for (const std::string& file : sounds_in(variation.noise, variation.noise))
-    noises_.push_back(resampled(read_sound(std::filesystem::path(variation.noise) / file), options.rate).samples);
-  if (noises_.empty()) fail("there are no sounds in ", std::filesystem::path(variation.noise), ", the folder of noise");
+  const std::filesystem::path folder = variation.noise;
+  if (!std::filesystem::is_directory(folder)) fail("there is no folder ", folder, " of noise");
+  for (const std::string& file : sounds_in(folder, folder))
+    noises_.push_back(resampled(read_sound(folder / file), options.rate).samples);
+  if (noises_.empty()) fail("there are no sounds in ", folder, ", the folder of noise");
 }
 
 void VariedSounds::write(std::int64_t recording, std::int64_t step, std::uint64_t key, std::span<float> example) const {

@@ -1,14 +1,16 @@
 #include "training/settings/sound_settings.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "datasets/dataset.h"
-#include "datasets/user_files.h"
 
 namespace miniqat::training {
 
 bool draws_sounds(const std::string& dataset) {
-  return !datasets::is_path(dataset) && datasets::find_dataset(dataset).sounds.has_value();
+  return std::ranges::any_of(datasets::known_datasets(), [&](const datasets::KnownDataset& known) {
+    return known.name == dataset && known.sounds;
+  });
 }
 
 datasets::SoundOptions SoundSettings::options(const std::string& dataset) const {
