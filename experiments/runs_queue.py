@@ -2,13 +2,16 @@
 resumed. A ledger keeps the results of complete runs, so that the runs of one table may be made on several days and
 machines."""
 
+import contextlib
 import ctypes
 import datetime
+import fcntl
 import json
 import math
 import os
 import pathlib
 import platform
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,7 +22,8 @@ class Ledger:
     """A file with one JSON object a line: the results of a complete run, its command, date, machine, commit and seconds.
     Without a path nothing is kept."""
 
-    KEPT = ('test_accuracy', 'validation_accuracy', 'accuracy', 'threads', 'widths', 'seconds')
+    KEPT = ('test_accuracy', 'validation_accuracy', 'test_auc', 'test_partial_auc', 'test_r2', 'accuracy', 'auc', 'partial_auc',
+            'r2', 'threads', 'widths', 'seconds')
     # Of a command: places, which older records lack.
     PLACES = ('data-dir ', 'out ')
 
@@ -66,7 +70,7 @@ def portable(command):
     kept = [str(part) for part in command]
     if '--data-dir' in kept:
         kept[kept.index('--data-dir') + 1] = 'DIR'
-    return ' '.join(pathlib.PurePath(part).name if '/' in part else part for part in kept)
+    return shlex.join(pathlib.PurePath(part).name if '/' in part else part for part in kept)
 
 
 def write_whole(path, text):
@@ -134,6 +138,17 @@ class Runs:
 
     def __init__(self, program, out, ledger=None):
         self.program, self.out, self.ledger = program, pathlib.Path(out), Ledger(ledger)
+
+    @contextlib.contextmanager
+    def alone(self):
+        """Makes the folder. Another process that makes runs there ends the script."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        with (self.out / 'queue.lock').open('w') as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                sys.exit(f'{self.out}: another queue makes these runs')
+            yield
 
     def own_summary(self, name):
         """Of a complete run that is here; None of any other."""
@@ -205,12 +220,17 @@ class Runs:
             write_whole(file, self.call(own, command))
         self.ledger.add(own + '-integers', command, json.loads(file.read_text()), file.stat().st_mtime)
 
-    def integer_accuracy(self, own):
-        """In %; None of a run whose integers are not measured."""
+    def integer_figure(self, own, measure):
+        """None of a run whose integers are not measured."""
         file, record = self._integers_file(own), self.ledger.get(own + '-integers')
         if file.exists():
             record = json.loads(file.read_text())
-        return None if record is None else 100 * record['accuracy']
+        return None if record is None else record.get(measure)
+
+    def integer_accuracy(self, own):
+        """In %; None of a run whose integers are not measured."""
+        accuracy = self.integer_figure(own, 'accuracy')
+        return None if accuracy is None else 100 * accuracy
 
     def _integers_file(self, own):
         return self.out / (own + '-integers.json')

@@ -1,9 +1,11 @@
-"""experiments/low-bit-ablations, low-bit-control, low-bit-results and cifar10-results with a program that trains nothing:
+"""experiments/low-bit-ablations, low-bit-control, low-bit-results, cifar10-results and mlperf-tiny-results with a program that
+trains nothing:
 they go on where they were killed, repeat nothing that a ledger has, and say which of its results were made by other flags.
 
 usage: low_bit_runs_test.py SCRIPTS
 """
 
+import gzip
 import json
 import pathlib
 import signal
@@ -238,6 +240,44 @@ class LowBitRunsTest(unittest.TestCase):
         with first:
             first.communicate()
         self.assertEqual(second.stderr, f"{self.here}/runs: another queue makes these runs\n")
+
+    def tiny(self, *arguments, runs="runs"):
+        """As `script`."""
+        (self.here / "calls").unlink(missing_ok=True)
+        done = subprocess.run([SCRIPTS / "mlperf-tiny-results", "--runs", self.here / runs, "--program", self.program,
+                               "--ledger", self.ledger, *arguments], capture_output=True, text=True)
+        calls = self.here / "calls"
+        self.calls = calls.read_text().splitlines() if calls.exists() else []
+        return done
+
+    def test_networks_of_mlperf_tiny_are_made_once(self):
+        self.end("diverging", "sounds-trained-4-1")
+        done = self.tiny("--only", "sounds-*-1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kinds = [call.split()[0] for call in self.calls]
+        self.assertEqual(kinds, ["train"] * 2 + ["calibrate", "eval"] * 4 + ["train", "eval", "train"] + ["train", "eval"] * 2)
+        self.assertIn("| float | 1 | 70.00 |  | 70.00 |\n", done.stdout)
+        self.assertIn("| W8A8, calibrated | 1 | 75.00 | +5.00 | 75.00 |\n", done.stdout)
+        self.assertNotIn("W4A4, trained", done.stdout)
+        (self.here / "diverging").unlink()
+        self.tiny("--only", "sounds-*-1", runs="elsewhere")
+        self.assertEqual([call.split("/")[-1].split()[0] for call in self.calls],
+                         ["sounds-float-1", "sounds-trained-4-1", "sounds-trained-4-1"], "what failed, from its float run")
+        self.assertNotIn(str(self.here), self.ledger.read_text())
+
+    def test_series_are_split_anew_and_beside_least_squares(self):
+        lines = [f"{i % 7},{i * i % 5},{i % 3}:{3 * (i % 7) - 2 * (i * i % 5) + 1}" for i in range(60)]
+        series = self.here / "series"
+        series.mkdir()
+        for half, some in (("TRAIN", lines[:40]), ("TEST", lines[40:])):
+            text = "@targetLabel true\n@data\n" + "\n".join(some) + "\n"
+            (series / f"Tecator_{half}.ts.gz").write_bytes(gzip.compress(text.encode()))
+        done = self.tiny("--only", "Tecator-pls-*", "--series", series)
+        self.assertEqual((done.returncode, self.calls), (0, []), done.stderr)
+        self.assertIn("| partial least squares | 10 | 1.0000 ± 0.0000 |", done.stdout, "it is linear in them")
+        split = [(self.here / f"runs/splits/3/Tecator_{half}.ts").read_text().splitlines()[2:] for half in ("TRAIN", "TEST")]
+        self.assertEqual(([len(half) for half in split], sorted(split[0] + split[1])), ([40, 20], sorted(lines)))
+        self.assertNotEqual(split[0], lines[:40])
 
 
 if __name__ == "__main__":
