@@ -249,9 +249,10 @@ void take_keywords(const py::kwargs& keywords, training::TrainSettings& how) {
   training::settings_from_json(given, how, "load");
 }
 
-py::tuple load(const std::string& name, const std::filesystem::path& data_dir, std::int64_t train_size,
-               std::int64_t test_size, std::uint64_t seed, bool skip_broken, const std::string& image_size,
-               const std::string& colour, double mean, double std, const py::kwargs& keywords) {
+py::tuple load(const std::string& name, const std::filesystem::path& data_dir, std::optional<std::int64_t> train_size,
+               std::optional<std::int64_t> test_size, std::uint64_t seed, bool skip_broken,
+               const std::string& image_size, const std::string& colour, double mean, double std,
+               const py::kwargs& keywords) {
   training::TrainSettings how;
   take_keywords(keywords, how);
   const datasets::Splits splits = unlocked([&] {
@@ -340,15 +341,16 @@ void bind_dataset(py::module_& module) {
 void bind_data(py::module_& module) {
   bind_dataset(module);
   module.def(
-      "load", &load, py::arg("name"), py::arg("data_dir") = "", py::arg("train_size") = 12000,
-      py::arg("test_size") = 10000, py::arg("seed") = 1, py::arg("skip_broken") = false, py::arg("image_size") = "",
-      py::arg("colour") = "auto", py::arg("mean") = 0.0, py::arg("std") = 1.0,
+      "load", &load, py::arg("name"), py::arg("data_dir") = "", py::arg("train_size") = py::none(),
+      py::arg("test_size") = py::none(), py::arg("seed") = 1, py::arg("skip_broken") = false,
+      py::arg("image_size") = "", py::arg("colour") = "auto", py::arg("mean") = 0.0, py::arg("std") = 1.0,
       "(train, test) of a data set by name, or of your own files by their path (docs/data.md). Sizes and seed\n"
-      "are those of the digits that miniqat draws, \"synthetic\". Of your own files image_size (\"HxW\"), colour\n"
-      "(\"grey\", \"rgb\"), mean and std say how pictures are read, as the flags of `miniqat train` do, and\n"
-      "skip_broken leaves out those that cannot be read. What is left out is a warning. Keywords are the flags of\n"
-      "`miniqat train` for numbers and sounds: target, inputs, answers, no_standardise, pad_to, group_by,\n"
-      "test_groups, features, sample_rate, seconds, window_ms, stride_ms, bands, coefficients, low_hz, high_hz.");
+      "are those of data that miniqat draws, \"synthetic\", \"synthetic-sounds\" and \"synthetic-hums\"; None: the\n"
+      "usual size. Of your own files image_size (\"HxW\"), colour (\"grey\", \"rgb\"), mean and std say how pictures\n"
+      "are read, as the flags of `miniqat train` do, and skip_broken leaves out those that cannot be read. What is\n"
+      "left out is a warning. Keywords are the flags of `miniqat train` for numbers and sounds: target, inputs,\n"
+      "answers, no_standardise, pad_to, group_by, test_groups, features, frames, sample_rate, seconds, window_ms,\n"
+      "stride_ms, bands, coefficients, low_hz, high_hz, snr_db, shift_ms, gain_db, noise, noise_db.");
 }
 
 }  // namespace miniqat::python

@@ -440,15 +440,16 @@ def fake_quant_gradient(d_y: ArrayLike, x: ArrayLike, min: ArrayLike, max: Array
                         NDArray[np.float32]]:
     """(d_x, d_min, d_max) of fake_quant(), by the straight-through estimator. range="learned" also counts what the width of
     the range does to the numbers inside (docs/low-bits.md)."""
-def load(name: str, data_dir: _Path = "", train_size: int = 12000, test_size: int = 10000, seed: int = 1,
-         skip_broken: bool = False, image_size: str = "", colour: Literal["auto", "grey", "rgb"] = "auto", mean: float = 0.0,
-         std: float = 1.0, **kwargs: Any) -> tuple[Dataset, Dataset]:
+def load(name: str, data_dir: _Path = "", train_size: int | None = None, test_size: int | None = None,
+         seed: int = 1, skip_broken: bool = False, image_size: str = "", colour: Literal["auto", "grey", "rgb"] = "auto",
+         mean: float = 0.0, std: float = 1.0, **kwargs: Any) -> tuple[Dataset, Dataset]:
     """(train, test) of a data set by name, or of your own files by their path (docs/data.md). Sizes and seed are those of
-    the digits that miniqat draws, "synthetic". Of your own files image_size ("HxW"), colour ("grey", "rgb"), mean and std
-    say how pictures are read, as the flags of `miniqat train` do, and skip_broken leaves out those that cannot be read.
-    What is left out is a warning. Keywords are the flags of `miniqat train` for numbers and sounds: target, inputs,
-    answers, no_standardise, pad_to, group_by, test_groups, features, sample_rate, seconds, window_ms, stride_ms, bands,
-    coefficients, low_hz, high_hz."""
+    data that miniqat draws, "synthetic", "synthetic-sounds" and "synthetic-hums"; None: the usual size. Of your own files
+    image_size ("HxW"), colour ("grey", "rgb"), mean and std say how pictures are read, as the flags of `miniqat train` do,
+    and skip_broken leaves out those that cannot be read. What is left out is a warning. Keywords are the flags of
+    `miniqat train` for numbers and sounds: target, inputs, answers, no_standardise, pad_to, group_by, test_groups,
+    features, frames, sample_rate, seconds, window_ms, stride_ms, bands, coefficients, low_hz, high_hz, snr_db, shift_ms,
+    gain_db, noise, noise_db."""
 def make_classifier(
     model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0, output: str = "", task: str = ""
 ) -> Classifier:

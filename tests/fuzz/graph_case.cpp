@@ -182,7 +182,8 @@ Bfloat16Products GraphCase::bfloat16() const {
 std::string GraphCase::text() const {
   return concat(graph.size(), " nodes, ", name_of(isa_level()), ", ", threads, " threads, ",
                 training ? "training" : "evaluation", ", quantization step ", quantization_step, ", ", runs, " runs",
-                fetches_all ? ", everything fetched" : "", bfloat16() == Bfloat16Products::kNone ? "" : ", in bfloat16");
+                fetches_all ? ", everything fetched" : "",
+                bfloat16() == Bfloat16Products::kNone ? "" : ", in bfloat16");
 }
 
 Graph with_loss(const GraphCase& test) {

@@ -96,8 +96,9 @@ const Task& classification();
 const Task& regression();
 
 /// `reconstruct`: gives back what it was given. The mean squared error of the input. Where the data have classes, class
-/// 0 is normal and any other an anomaly; measures then how well the errors of examples, or of the windows of a recording
-/// in the mean, tell the two apart: the area under the ROC curve, and its part up to a false positive rate of 0.1.
+/// 0 is normal and any other an anomaly; measures then how well the errors of examples, or of the windows of a
+/// recording in the mean, tell the two apart: the area under the ROC curve, and its part up to a false positive rate of
+/// 0.1.
 const Task& reconstruction();
 
 /// `multilabel`: finds labels of which several may hold. A logit a label, sigmoid cross entropy with targets [n, k] of
