@@ -344,6 +344,15 @@ TEST(Onnx, ImagesAreFlattenedChannelsLast) {
   EXPECT_EQ(values<std::int64_t>(*file.constant(reshape.input(1))), (std::vector<std::int64_t>{0, 24}));
 }
 
+/// [h, w, c] of an example are axes 2, 3 and 1 of ONNX's batch.
+TEST(Onnx, PartsOfImagesKeepTheirAxes) {
+  RandomModel net(1, {8, 7, 6});
+  net.slice();
+  const Parsed file(onnx(net.finish()));
+  const pb::Node& slice = file.only("Slice");
+  EXPECT_EQ(values<std::int64_t>(*file.constant(slice.input(3))), (std::vector<std::int64_t>{2, 3, 1}));
+}
+
 TEST(Onnx, TakesNamesThatItWouldGiveItself) {
   Model model = layer_model(LayerKind::kConv2d, 8, false);
   model.tensors[0].name = "logits";
