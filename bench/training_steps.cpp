@@ -61,7 +61,7 @@ quantize::RewriteOptions with_learned_ranges(quantize::RewriteOptions options) {
 void add_on_integers(std::vector<Variant>& variants, const std::string& what, const quantize::RewriteOptions& options) {
   variants.push_back({what + ", on integers", options, Arithmetic::kInteger});
   if (onednn::has_bfloat16())
-    variants.push_back({what + ", bf16 gradients", options, Arithmetic::kInteger, Bfloat16Products::kGradients});
+    variants.push_back({what + ", in bfloat16", options, Arithmetic::kInteger, Bfloat16Products::kGradients});
 }
 
 std::vector<Variant> variants_of(const models::Model& model) {
@@ -72,7 +72,7 @@ std::vector<Variant> variants_of(const models::Model& model) {
     variants.push_back({"W8A8", quantize::RewriteOptions{}});
     add_on_integers(variants, "W8A8", {});
     variants.push_back({"W4A4, learned ranges", with_learned_ranges({})});
-    add_on_integers(variants, "W4A4", with_learned_ranges({}));
+    add_on_integers(variants, "W4A4, learned", with_learned_ranges({}));
     return variants;
   }
   constexpr std::int64_t kNever = std::int64_t{1} << 30;
@@ -83,7 +83,7 @@ std::vector<Variant> variants_of(const models::Model& model) {
   variants.push_back({"W8A8, after the BN freeze", quantize::RewriteOptions{.freeze_bn_delay = 0}});
   const quantize::RewriteOptions learned = with_learned_ranges({.bn_fold = quantize::BnFold::kSingle});
   variants.push_back({"W4A4, learned, single", learned});
-  add_on_integers(variants, "W4A4", learned);
+  add_on_integers(variants, "W4A4, learned", learned);
   return variants;
 }
 

@@ -278,7 +278,7 @@ void ExactOp::add_statistics_rounding(Bounded& d_x, const Bounded& d_y) const {
   }
 }
 
-/// Of a sum of so many products.
+/// The relative rounding of a sum of so many products.
 double ExactOp::relative_error(double terms, bool rounds_factors) const {
   constexpr double kBfloat16Rounding = 0x1p-8;
   if (only_moves(op_)) return 0;

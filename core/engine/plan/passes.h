@@ -80,7 +80,7 @@ struct Packing {
   std::map<TensorKey, TensorKey> roots;
   /// The nodes whose forward reads its inputs packed.
   std::set<int> readers;
-  /// Those of them that read packed inputs in backward, too (Bfloat16Products).
+  /// The readers that read packed inputs in backward, too (Bfloat16Products).
   std::set<int> backward_readers;
 
   TensorKey root_of(const Output& output) const;

@@ -103,7 +103,7 @@ TEST_F(SoundRun, AnswersInCFromTheSamples) {
     const nlohmann::json predicted =
         nlohmann::json::parse(run("predict run 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 --integer --json"));
     std::string expected;
-    for (const nlohmann::json& one : predicted["pictures"]) expected += one["class"] == "high" ? '0' : '1';
+    for (const nlohmann::json& one : predicted.at("examples")) expected += one["class"] == "high" ? '0' : '1';
     EXPECT_EQ(answers, expected);
     EXPECT_GT(std::ranges::count(answers, '0'), 3) << "all the same tells nothing";
     EXPECT_GT(std::ranges::count(answers, '1'), 3);
