@@ -57,8 +57,10 @@ quantize::RewriteOptions with_learned_ranges(quantize::RewriteOptions options) {
   return options;
 }
 
-/// On integers, and with gradients in bfloat16 where this machine has it.
+/// On integers, and with gradients in bfloat16, where this machine has kernels for it.
 void add_on_integers(std::vector<Variant>& variants, const std::string& what, const quantize::RewriteOptions& options) {
+  constexpr int kByte = 128;
+  if (options.weight_bits == 8 && onednn::exact_byte() < kByte) return;
   variants.push_back({what + ", on integers", options, Arithmetic::kInteger});
   if (onednn::has_bfloat16())
     variants.push_back({what + ", in bfloat16", options, Arithmetic::kInteger, Bfloat16Products::kGradients});

@@ -279,17 +279,15 @@ void ExactOp::add_statistics_rounding(Bounded& d_x, const Bounded& d_y) const {
 }
 
 /// The relative rounding of a sum of so many products.
-double ExactOp::relative_error(double terms, bool rounds_factors) const {
-  constexpr double kBfloat16Rounding = 0x1p-8;
+double ExactOp::relative_error(double terms, double factors_rounding) const {
   if (only_moves(op_)) return 0;
-  const bool rounds = rounds_factors && as<MultipliesAndAdds>(op_) != nullptr;
-  return (terms + 4) * kRounding + (rounds ? 2.01 * kBfloat16Rounding : 0);
+  return (terms + 4) * kRounding + (as<MultipliesAndAdds>(op_) != nullptr ? factors_rounding : 0);
 }
 
 void ExactOp::bound_sums() {
   const bool inexact = std::ranges::any_of(inputs_, [](const Bounded& input) { return !input.is_exact(); });
   if (only_moves(op_) && !inexact) return;
-  const double relative = relative_error(terms_forward(), settings_.bfloat16 == Bfloat16Products::kAll);
+  const double relative = relative_error(terms_forward(), settings_.forward_rounding);
   const std::vector<Tensor> magnitudes = forward(this->magnitudes(false)).outputs;
   std::vector<Tensor> wider = magnitudes;
   if (inexact) wider = forward(this->magnitudes(true)).outputs;
@@ -313,7 +311,7 @@ std::vector<Bounded> ExactOp::sums_backward(const std::vector<Bounded>& d_output
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k) {
     if (!exact[k].defined()) continue;
-    const double relative = relative_error(terms_backward(k), settings_.bfloat16 != Bfloat16Products::kNone);
+    const double relative = relative_error(terms_backward(k), settings_.backward_rounding);
     result[k] = {.value = exact[k], .error = sum_error(sums[k], wider[k], relative), .disorder = {}};
   }
   return result;

@@ -41,7 +41,7 @@ struct Bounded {
 /// - Sums of products (convolutions, MatMul, means, sums over broadcast axes): (n + 1) u sum|a||b| for any order of n
 ///   additions (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). The sum is the op itself on the
 ///   inputs' magnitudes.
-///   Factors rounded to bfloat16 add 2^-7 sum|a||b|, half of it for each.
+///   A factor rounded to bfloat16 adds 2^-8 sum|a||b|.
 /// - An op that only moves or chooses elements makes no error, but errors of its inputs may change the choice. A Relu's
 ///   or a quantizer's gradient passes or does not, a maximum is another. Then both are right.
 /// - Quantizers: within rounding distance of a tie, either neighbour. Ranges and scales round, too.
@@ -54,7 +54,9 @@ class ExactOp {
     std::uint64_t random_key = 0;
     /// The inputs that forward updates.
     std::vector<int> updated = {};
-    Bfloat16Products bfloat16 = Bfloat16Products::kNone;
+    /// By how much of themselves the factors of a product are rounded, together: to bfloat16, or not at all.
+    double forward_rounding = 0;
+    double backward_rounding = 0;
   };
 
   /// `updates` (by position in Settings::updated) and `state` are what ForwardContext has before forward, float64; `op`
@@ -89,7 +91,7 @@ class ExactOp {
   void add_probability_rounding(Bounded& d_logits, double arriving) const;
   void add_statistics_rounding(Bounded& d_x, const Bounded& d_y) const;
   std::vector<Tensor> magnitudes(bool with_errors) const;
-  double relative_error(double terms, bool rounds_factors) const;
+  double relative_error(double terms, double factors_rounding) const;
   double terms_forward() const;
   double terms_inside() const;
   double terms_backward(std::size_t input) const;

@@ -58,7 +58,12 @@ void ExactStep::run_member(std::size_t m) {
   const ForwardContext& context = step_.context;
   std::vector<Bounded> inputs;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) inputs.push_back(input_of(m, i));
-  ExactOp::Settings settings = {.phase = context, .random_key = context.random_key, .bfloat16 = context.bfloat16};
+  ExactOp::Settings settings = {.phase = context, .random_key = context.random_key};
+  // With a little for their product. Integers are no longer rounded.
+  constexpr double kOneFactor = 1.01 * 0x1p-8;
+  const bool packed = !context.packed_inputs.empty();
+  if (context.bfloat16 == Bfloat16Products::kAll && !packed) settings.forward_rounding = 2 * kOneFactor;
+  if (context.bfloat16 != Bfloat16Products::kNone) settings.backward_rounding = (packed ? 1 : 2) * kOneFactor;
   std::vector<int> update_places;
   if (!context.updates.empty())
     for (const int i : node.op().traits().updated_inputs) {

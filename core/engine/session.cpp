@@ -37,11 +37,16 @@ PartWork work_of(const TrainingPlan::Update& update) {
 
 }  // namespace
 
+bool has_bfloat16_products() { return onednn::has_bfloat16(); }
+
 Session::Session(Graph& graph, SessionOptions options) : graph_(graph), options_(options) {
-  if (options.bfloat16 != Bfloat16Products::kNone && !onednn::has_bfloat16())
-    fail(
-        "products in bfloat16 need AVX-512 BF16 or AMX, which this processor does not have, or MINIQAT_MAX_ISA does not ",
-        "allow");
+  if (options.backend == Backend::kFast && options.bfloat16 != Bfloat16Products::kNone) {
+    if (!has_bfloat16_products())
+      fail("products in bfloat16 need AVX-512 BF16 or AMX, which this processor does not have, or MINIQAT_MAX_ISA ",
+           "does not allow");
+    if (options.bfloat16 == Bfloat16Products::kGradients && options.arithmetic != Arithmetic::kInteger)
+      fail("gradients in bfloat16 are those of layers that multiply integers: they need the arithmetic of integers");
+  }
   revision_ = graph.revision() - 1;
   refresh();
 }

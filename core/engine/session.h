@@ -25,12 +25,15 @@ struct ShardedPlan;
 struct Sweep;
 struct TrainingPlan;
 
+/// Whether this processor multiplies bfloat16 (AVX-512 BF16 or AMX) and MINIQAT_MAX_ISA allows it.
+bool has_bfloat16_products();
+
 struct SessionOptions {
   std::uint64_t seed = 1;
   Backend backend = Backend::kFast;
   /// For the fast backend.
   Arithmetic arithmetic = Arithmetic::kSimulated;
-  /// For the fast backend, on processors that have_bfloat16() (core/kernels/onednn.h).
+  /// For the fast backend, where has_bfloat16_products(); kGradients also needs Arithmetic::kInteger.
   Bfloat16Products bfloat16 = Bfloat16Products::kNone;
   /// kFloat64 needs the reference backend.
   DType precision = DType::kFloat32;
@@ -73,6 +76,7 @@ class NonFiniteUpdate : public NonFiniteLoss {
 /// all. The calling thread is left as it was (core/threads/parallel.h, ComputeScope).
 class Session {
  public:
+  /// Throws Error for bfloat16 where the options do not allow it.
   explicit Session(Graph& graph, SessionOptions options = {});
   ~Session();
 

@@ -37,7 +37,8 @@ enum class Bfloat16Products {
   /// The gradients of layers that multiply the integers of their inputs (Arithmetic::kInteger). Rounded is the output's
   /// gradient alone; integers are exact.
   kGradients,
-  /// And all products of the other layers, forward and backward: both factors are rounded.
+  /// And all products of the layers whose inputs no quantizer has put on a grid of at most 8 bits, forward and
+  /// backward: both factors are rounded.
   kAll,
 };
 

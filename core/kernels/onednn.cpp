@@ -85,7 +85,7 @@ auto describe_forward(const Convolution& c, Type factors, Type output) {
 
 template <class Factor>
 void convolve_numbers(const Convolution& convolution, const Factor* input, const Factor* filter, float* output) {
-  constexpr Type kFactor = kTypeOf<Factor>;
+  static constexpr Type kFactor = kTypeOf<Factor>;
   const ComputeScope computing;
   const Convolution c = plain(convolution);
   const auto compile = [&c] {
@@ -100,7 +100,7 @@ void convolve_numbers(const Convolution& convolution, const Factor* input, const
 template <class Factor>
 void compute_input_gradient(const Convolution& convolution, const Factor* d_output, const Factor* filter,
                             float* d_input) {
-  constexpr Type kFactor = kTypeOf<Factor>;
+  static constexpr Type kFactor = kTypeOf<Factor>;
   const ComputeScope computing;
   const Convolution c = plain(convolution);
   const auto compile = [&c] {
@@ -153,7 +153,7 @@ auto describe_filter_gradient(const Convolution& c, Type factors) {
 template <class Factor>
 void compute_filter_gradient(const Convolution& c, const Factor* input, const Factor* d_output, float* d_filter,
                              TeamParts parts) {
-  constexpr Type kFactor = kTypeOf<Factor>;
+  static constexpr Type kFactor = kTypeOf<Factor>;
   const auto compile = [&c] {
     return Kernel(describe_filter_gradient(c, kFactor), {{DNNL_ARG_SRC, images(c.input, kFactor)},
                                                          {DNNL_ARG_DIFF_DST, images(c.output, kFactor)},

@@ -140,7 +140,7 @@ class Key {
   };
 
  private:
-  std::array<std::int64_t, 24> words_{};
+  std::array<std::int64_t, 32> words_{};
   std::size_t size_ = 0;
 };
 

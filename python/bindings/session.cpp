@@ -131,8 +131,8 @@ void bind_runs(py::class_<SessionHandle>& session) {
           "backend: \"fast\" or \"reference\", the naive loops; precision \"float64\" needs the latter. arithmetic, of the\n"
           "fast backend: \"integer\" multiplies the integers of quantized layers where that is faster. bfloat16, in training\n"
           "steps, on processors with AVX-512 BF16 or AMX: \"gradients\" rounds the output's gradient of layers that multiply\n"
-          "integers, \"all\" also both factors of other large products. Same seed, number of threads and machine: the same\n"
-          "bits.")
+          "integers (with arithmetic \"integer\"), \"all\" also both factors of other large products. Same seed, number of\n"
+          "threads and machine: the same bits.")
       .def("run", &run_session, py::arg("fetches"), py::arg("feeds") = py::dict(), py::arg("training") = false,
            "The values of an output, or a list of those of several. `feeds`: arrays or Bytes by output or name. With\n"
            "`training` batch statistics, observers and dropout act as in a step, and updated variables are kept.")

@@ -111,8 +111,8 @@ class Session:
         """backend: "fast" or "reference", the naive loops; precision "float64" needs the latter. arithmetic, of the
         fast backend: "integer" multiplies the integers of quantized layers where that is faster. bfloat16, in training
         steps, on processors with AVX-512 BF16 or AMX: "gradients" rounds the output's gradient of layers that multiply
-        integers, "all" also both factors of other large products. Same seed, number of threads and machine: the same
-        bits."""
+        integers (with arithmetic "integer"), "all" also both factors of other large products. Same seed, number of
+        threads and machine: the same bits."""
     @overload
     def run(self, fetches: _Tensor, feeds: _Feeds = {}, training: bool = False) -> NDArray[Any]:
         """The values of an output, or a list of those of several. `feeds`: arrays or Bytes by output or name. With

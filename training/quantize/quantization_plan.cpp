@@ -95,6 +95,7 @@ TrainSettings quantization_defaults(const FloatRun& run) {
   settings.rewrite = usual.rewrite;
   settings.arithmetic = usual.arithmetic;
   settings.gradients = usual.gradients;
+  settings.compute = usual.compute;
   settings.epochs = usual.epochs;
   settings.steps = 0;
   settings.learning_rate.reset();

@@ -260,15 +260,21 @@ void check_schedule(const TrainSettings& settings) {
           concat("--schedule-factor must be in (0, 1], is ", exact(settings.schedule_factor)));
 }
 
+/// Setting `gradients` means nothing to a float run.
 void check_products(const TrainSettings& settings) {
-  const char* flag = settings.compute == FactorType::kBfloat16     ? "--compute bfloat16"
-                     : settings.gradients == FactorType::kBfloat16 ? "--gradients bfloat16"
-                                                                   : nullptr;
+  const bool quantizes = !settings.float_only;
+  const char* flag = settings.compute == FactorType::kBfloat16                  ? "--compute bfloat16"
+                     : quantizes && settings.gradients == FactorType::kBfloat16 ? "--gradients bfloat16"
+                                                                                : nullptr;
   if (flag == nullptr) return;
-  require(settings.float_only || settings.arithmetic == Arithmetic::kInteger,
-          concat(flag, " goes with --arithmetic integer: simulated numbers on grids would be rounded"));
   require(onednn::has_bfloat16(),
           concat(flag, " needs a processor with AVX-512 BF16 or AMX, and MINIQAT_MAX_ISA must not leave them out"));
+  if (!quantizes) return;
+  require(settings.gradients != FactorType::kBfloat16 || settings.arithmetic == Arithmetic::kInteger,
+          "--gradients bfloat16 goes with --arithmetic integer: it is for layers that multiply integers");
+  constexpr std::int64_t kByte = 8;
+  require(std::max(settings.rewrite.weight_bits, settings.rewrite.activation_bits) <= kByte,
+          concat(flag, " goes with at most 8 bits: more are neither multiplied as integers nor left as they are"));
 }
 
 void check_shards(const TrainSettings& settings) {

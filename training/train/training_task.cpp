@@ -86,9 +86,10 @@ TrainSettings settled(TrainSettings settings, const Task& task) {
 SessionOptions session_options(const TrainSettings& settings) {
   return {.seed = static_cast<std::uint64_t>(settings.seed),
           .arithmetic = settings.arithmetic,
-          .bfloat16 = settings.compute == FactorType::kBfloat16     ? Bfloat16Products::kAll
-                      : settings.gradients == FactorType::kBfloat16 ? Bfloat16Products::kGradients
-                                                                    : Bfloat16Products::kNone};
+          .bfloat16 = settings.compute == FactorType::kBfloat16 ? Bfloat16Products::kAll
+                      : !settings.float_only && settings.gradients == FactorType::kBfloat16
+                          ? Bfloat16Products::kGradients
+                          : Bfloat16Products::kNone};
 }
 
 }  // namespace

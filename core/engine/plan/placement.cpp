@@ -339,7 +339,8 @@ class Placer {
   }
 
   bool may_write_gradient_over_input(int i, int k) const {
-    if (!fast() || k != nodes_[i].traits.gradient_over_input) return false;
+    // What is only read packed need not stay for it.
+    if (!fast() || k != nodes_[i].traits.gradient_over_input || packing_.backward_readers.contains(i)) return false;
     const std::vector<Output>& inputs = nodes_[i].inputs;
     const int stretch = value_in_backward(inputs[k]);
     return stretch >= 0 && last_step(stretch) <= backward_step(nodes_, i) &&

@@ -139,7 +139,8 @@ class PlanWriter {
     if (const auto packed = placed_.packed.find(i); packed != placed_.packed.end())
       packed_[key_of(first)] = context.packed = new_tensor(packed->second, packing_.forms.at(key_of(first)).spec());
     const bool is_reader = packing_.readers.contains(i);
-    if (is_reader ? packing_.backward_readers.contains(i) : request_.bfloat16 == Bfloat16Products::kAll)
+    if (is_reader ? packing_.backward_readers.contains(i)
+                  : request_.bfloat16 == Bfloat16Products::kAll && !reads_grid(selected))
       context.bfloat16 = request_.bfloat16;
     if (is_reader)
       for (const Output& input : selected.inputs) {
@@ -148,6 +149,14 @@ class PlanWriter {
       }
     forward_of_[i] = plan_->forward.size();
     plan_->forward.push_back(std::move(step));
+  }
+
+  /// Whether a quantizer has put an input on a grid of bytes.
+  bool reads_grid(const SelectedNode& selected) const {
+    return std::ranges::any_of(selected.inputs, [&](const Output& input) {
+      const TensorKey root = packing_.root_of(input);
+      return packing_.forms.contains(root) && !root.first->inputs().empty();
+    });
   }
 
   std::size_t observations_of(int i) const {
