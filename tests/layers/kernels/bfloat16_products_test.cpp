@@ -104,7 +104,7 @@ TEST_F(Bfloat16Products, ConvolutionsAreExact) {
       {{7, 1, 1}, {1, 1}, {}},
       {{4, 16, 16}, {3, 3}, {}},
   };
-  OneIn chosen(2);
+  OneIn chosen(6);
   for (const ConvolutionCase& of : cases)
     for (const auto& [in, out] : {std::pair{1, 1}, {3, 16}, {6, 16}, {16, 16}, {17, 33}, {32, 64}, {40, 9}, {64, 48}})
       for (const int threads : {1, 2, 3}) {
