@@ -54,9 +54,9 @@ struct EvalArguments {
 
 /// The settings that say how --model reads own files; a run has its own, and the file knows how numbers are
 /// standardised.
-constexpr const char* kReadingSettings[] = {"target",    "inputs",   "answers",      "group_by", "test_groups",
-                                            "pad_to",    "features", "sample_rate",  "seconds",  "window_ms",
-                                            "stride_ms", "bands",    "coefficients", "low_hz",   "high_hz"};
+constexpr const char* kReadingSettings[] = {
+    "target",      "inputs",  "answers",   "group_by",  "test_groups", "pad_to",       "features", "frames", "snr_db",
+    "sample_rate", "seconds", "window_ms", "stride_ms", "bands",       "coefficients", "low_hz",   "high_hz"};
 
 using ReadingFlags = SettingFlags<TrainSettings>;
 
@@ -110,6 +110,9 @@ EvalResult evaluate_simulation(const RunSource& run, const datasets::Dataset& pi
 void refuse_of_other_tasks(const EvalArguments& arguments, const Task& task) {
   if (arguments.threshold && task.finding == nullptr)
     throw UsageError(concat("--threshold is for anomalies and labels; the task is ", task.name));
+  if (arguments.threshold && (*arguments.threshold < 0 || (&task == &multilabel() && *arguments.threshold > 1)))
+    throw UsageError(concat("--threshold is ", &task == &multilabel() ? "a probability, 0 to 1" : "an error, 0 or more",
+                            "; got ", exact(*arguments.threshold)));
   if (&task == &classification() || (!arguments.by_class && !arguments.wrong)) return;
   throw UsageError(concat(arguments.by_class ? "--by-class" : "--wrong", " is for classes; the task is ", task.name));
 }
@@ -240,7 +243,8 @@ void evaluate_run(const EvalArguments& arguments) {
 /// were that it was trained with, or not at all. `reading`: the flags.
 datasets::LoadOptions load_options(const integer::Model& model, const Task& task, const TrainSettings& reading) {
   const integer::TensorInfo& input = model.tensor(model.input);
-  datasets::LoadOptions options{.numbers = number_options(reading),
+  datasets::LoadOptions options{.snr_db = reading.sounds.snr_db,
+                                .numbers = number_options(reading),
                                 .sounds = reading.sounds.options(reading.dataset),
                                 .class_names = model.class_names,
                                 .train_optional = true};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -17,6 +18,7 @@
 #include "training/run/asked_pictures.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
+#include "training/task/task.h"
 
 namespace miniqat::cli {
 
@@ -50,28 +52,59 @@ std::string numbers_text(const std::vector<double>& numbers) {
   return numbers.size() > kShown ? text + " ..." : text;
 }
 
-/// Numbers beside what they should have been, as far as the data say.
-void print_numbers(const AskedPictures& examples, const std::vector<Prediction>& predictions) {
-  const datasets::Dataset& data = examples.data;
-  std::vector<TableLine> lines = {{"example", "target", "predicted"}};
+/// What example i should have given, in the units of the data; empty where they do not say.
+std::vector<double> targets_of(const datasets::Dataset& data, std::size_t i) {
+  std::vector<double> targets;
+  if (!data.targets.defined()) return targets;
+  const auto each = static_cast<std::size_t>(data.targets.shape()[1]);
+  for (std::size_t k = 0; k < each; ++k) {
+    const double value = data.targets.values<float>()[i * each + k];
+    targets.push_back(data.target_standard ? data.target_standard->restored(k, value) : value);
+  }
+  return targets;
+}
+
+/// What the outputs for example i say: the probability of each label, the mean squared error of a reconstruction, or
+/// themselves.
+std::vector<double> answers_of(const Task& task, const datasets::Dataset& data, std::size_t i,
+                               const std::vector<double>& outputs) {
+  std::vector<double> answers = outputs;
+  if (&task == &multilabel())
+    for (double& answer : answers) answer = 1 / (1 + std::exp(-answer));
+  if (&task != &reconstruction()) return answers;
+  double squares = 0;
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const std::size_t at = i * outputs.size() + k;
+    const double number = data.has_pictures()
+                              ? (data.images.values<std::uint8_t>()[at] - data.zero_point) * double{data.scale}
+                              : data.images.values<float>()[at];
+    squares += (outputs[k] - number) * (outputs[k] - number);
+  }
+  return {squares / static_cast<double>(outputs.size())};
+}
+
+/// Answers beside what they should have been, or the class of a reconstruction, as far as the data say.
+void print_numbers(const Task& task, const AskedPictures& examples, const std::vector<Prediction>& predictions) {
+  const bool reconstructs = &task == &reconstruction();
+  std::vector<TableLine> lines = {{examples.data.noun(), reconstructs ? "class" : "target",
+                                   reconstructs             ? "error"
+                                   : &task == &multilabel() ? "probability"
+                                                            : "predicted"}};
   for (std::size_t i = 0; i < predictions.size(); ++i) {
-    std::vector<double> targets;
-    if (data.targets.defined()) {
-      const std::size_t each = predictions[i].outputs.size();
-      for (std::size_t k = 0; k < each; ++k) {
-        const double value = data.targets.values<float>()[i * each + k];
-        targets.push_back(data.target_standard ? data.target_standard->restored(k, value) : value);
-      }
-    }
-    lines.push_back({printable(examples.asked[i].word), targets.empty() ? "-" : numbers_text(targets),
-                     numbers_text(predictions[i].outputs)});
+    const AskedPicture& asked = examples.asked[i];
+    const std::vector<double> targets = targets_of(examples.data, i);
+    const std::string known = reconstructs && asked.label ? name_cell(examples.data.class_name(*asked.label))
+                              : targets.empty()           ? "-"
+                                                          : numbers_text(targets);
+    lines.push_back(
+        {printable(asked.word), known, numbers_text(answers_of(task, examples.data, i, predictions[i].outputs))});
   }
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
 }
 
-void print_predictions(const PredictArguments& arguments, const AskedPictures& pictures,
+void print_predictions(const PredictArguments& arguments, const Task& task, const AskedPictures& pictures,
                        const std::vector<Prediction>& predictions) {
-  if (!predictions.empty() && !predictions.front().outputs.empty()) return print_numbers(pictures, predictions);
+  if (!predictions.empty() && !predictions.front().outputs.empty()) return print_numbers(task, pictures, predictions);
   std::vector<TableLine> lines = {{pictures.data.noun(), "label", "class", "score", "next"}};
   const bool are_files = !pictures.asked.front().file.empty();
   if (are_files) lines[0].emplace_back("file");
@@ -96,12 +129,18 @@ void print_predictions(const PredictArguments& arguments, const AskedPictures& p
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
 }
 
-Json prediction_json(const datasets::Dataset& data, const AskedPicture& asked, const Prediction& prediction) {
+Json prediction_json(const Task& task, const AskedPictures& pictures, std::size_t i, const Prediction& prediction) {
+  const datasets::Dataset& data = pictures.data;
+  const AskedPicture& asked = pictures.asked[i];
   Json json = {{data.noun(), asked.number ? Json(*asked.number) : Json(asked.word)},
                {"label", asked.label ? Json(*asked.label) : Json(nullptr)}};
   if (!asked.file.empty()) json["file"] = asked.file;
   if (!prediction.outputs.empty()) {
     json["outputs"] = prediction.outputs;
+    if (const std::vector<double> targets = targets_of(data, i); !targets.empty()) json["targets"] = targets;
+    const std::vector<double> answers = answers_of(task, data, i, prediction.outputs);
+    if (&task == &multilabel()) json["probabilities"] = answers;
+    if (&task == &reconstruction()) json["error"] = answers.front();
     return json;
   }
   const bool decided = prediction.predicted >= 0;
@@ -112,11 +151,11 @@ Json prediction_json(const datasets::Dataset& data, const AskedPicture& asked, c
   return json;
 }
 
-void print_predictions_json(const PredictArguments& arguments, const RunSource& run, const AskedPictures& pictures,
-                            const std::vector<Prediction>& predictions) {
+void print_predictions_json(const PredictArguments& arguments, const RunSource& run, const Task& task,
+                            const AskedPictures& pictures, const std::vector<Prediction>& predictions) {
   Json list = Json::array();
   for (std::size_t i = 0; i < predictions.size(); ++i)
-    list.push_back(prediction_json(pictures.data, pictures.asked[i], predictions[i]));
+    list.push_back(prediction_json(task, pictures, i, predictions[i]));
   const Json json = {{"model", run.settings.model},
                      {"quantization", quantization_of(run.directory).label()},
                      {"integer", arguments.integer},
@@ -132,12 +171,13 @@ void predict_pictures(const PredictArguments& arguments) {
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.source.dataset);
   const AskedPictures pictures = find_pictures(run, arguments.pictures, arguments.source);
   const std::vector<Prediction> predictions = predict(run, pictures.data, arguments.integer);
+  const Task& task = run.settings.task == kTaskOfData ? classification() : find_task(run.settings.task);
   print_note(run.note);
   print_file_notes(pictures.data);
   if (arguments.json)
-    print_predictions_json(arguments, run, pictures, predictions);
+    print_predictions_json(arguments, run, task, pictures, predictions);
   else
-    print_predictions(arguments, pictures, predictions);
+    print_predictions(arguments, task, pictures, predictions);
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ TEST_F(TasksTest, ARegressionGoesFromATableToIntegersInC) {
   EXPECT_EQ(verified["runtimes"][0]["outputs"]["share"], 1.0) << "C computes what the engine computes";
   const nlohmann::json predicted = nlohmann::json::parse(run("predict bits 0 --json"));
   EXPECT_NEAR(predicted["examples"][0]["outputs"][0].get<double>(), 20, 8) << "in the units of the table";
+  EXPECT_NEAR(predicted["examples"][0]["targets"][0].get<double>(), 20, 8);
   run("sensitivity --run float --bits 4 --out sensitivity");
   EXPECT_GT(json_of(place_.path() / "sensitivity/sensitivity.json")["float"]["r2"].get<double>(), 0.9);
 }
@@ -186,6 +187,11 @@ TEST_F(TasksTest, SeveralLabelsAreTwoColumnsOfZerosAndOnes) {
   for (const nlohmann::json& one : all["found"]) EXPECT_EQ(one["recall"], 1.0) << "no probability is below 0";
   testing::expect_text(run("eval labels --threshold 0.5"), {"of at least 0.5", "precision", "right "});
   testing::expect_text(refused("eval labels --by-class"), {"--by-class", "multilabel"});
+  testing::expect_text(refused("eval labels --threshold 5"), {"--threshold", "0 to 1"});
+  const nlohmann::json one = nlohmann::json::parse(run("predict labels 0 --integer --json"))["examples"][0];
+  for (std::size_t k = 0; k < 2; ++k)
+    EXPECT_EQ(one["probabilities"][k] >= 0.5, one["outputs"][k] >= 0.0) << "a logit of 0 is a half";
+  testing::expect_text(run("predict labels 0 --integer"), {"probability"});
 }
 
 TEST_F(TasksTest, ARunIsResumedWithItsTask) {
@@ -215,6 +221,12 @@ TEST_F(TasksTest, AnAutoencoderIsMeasuredByItsAnomalies) {
   EXPECT_EQ(found[0]["recall"], 1.0) << "no reconstruction in integers is so near";
   EXPECT_EQ(found[0]["true_negatives"], 0);
   EXPECT_GT(found[0]["false_positives"], 5);
+  // Forty test examples.
+  std::string all = "predict anomalies --integer --json";
+  for (int i = 0; i < 40; ++i) all += concat(" ", i);
+  double errors = 0;
+  for (const nlohmann::json& one : nlohmann::json::parse(run(all))["examples"]) errors += one["error"].get<double>();
+  EXPECT_NEAR(errors / 40, result["mse"].get<double>(), 1e-5) << "the mean of single errors";
 }
 
 /// Recordings of a machine as DCASE has them: tones of a tenth of a second, and clicks where it is broken.

@@ -22,7 +22,7 @@ std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& se
   const std::int64_t batches = data.train.size() / settings.batch_size;
   if (batches == 0)
     fail("data set ", settings.dataset, " has ", counted(data.train.size(), concat("training ", data.train.noun())),
-         ", fewer than one batch of ", settings.batch_size);
+         ", fewer than one batch of ", settings.batch_size, ": give a smaller --batch-size");
   return batches;
 }
 
