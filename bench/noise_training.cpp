@@ -20,7 +20,7 @@ NoiseTraining::NoiseTraining(const NoiseWorkload& workload)
   const std::int64_t number = is_own_size ? model.outputs : kClassesOfOtherSizes;
   loss_ = layers::softmax_cross_entropy(graph_, model.build(graph_, images, {.outputs = number}), labels);
   if (workload.rewrite) quantize::create_training_graph(graph_, *workload.rewrite);
-  session_.emplace(graph_, SessionOptions{.arithmetic = workload.arithmetic, .bfloat16 = workload.bfloat16});
+  session_.emplace(graph_, SessionOptions{.arithmetic = workload.arithmetic, .rounding = workload.rounding});
 
   Random random(1);
   Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);

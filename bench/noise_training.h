@@ -22,7 +22,7 @@ struct NoiseWorkload {
   /// None: in float.
   std::optional<quantize::RewriteOptions> rewrite = {};
   Arithmetic arithmetic = Arithmetic::kSimulated;
-  Bfloat16Products bfloat16 = Bfloat16Products::kNone;
+  FactorRounding rounding = FactorRounding::kNone;
 };
 
 /// A model with its loss, SGD (momentum 0.9, weight decay 5e-4) and one batch of noise to learn by heart.

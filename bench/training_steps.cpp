@@ -32,7 +32,7 @@ struct Variant {
   /// None: float.
   std::optional<quantize::RewriteOptions> rewrite;
   Arithmetic arithmetic = Arithmetic::kSimulated;
-  Bfloat16Products bfloat16 = Bfloat16Products::kNone;
+  FactorRounding rounding = FactorRounding::kNone;
 };
 
 /// The model in float, or rewritten. On CIFAR-10's size the models that were published for larger pictures.
@@ -42,7 +42,7 @@ NoiseWorkload workload_of(const models::Model& model, const Variant& variant, st
           .side = model.examples == models::Examples::kPictures && model.image[0] > 64 ? 32 : 0,
           .rewrite = variant.rewrite,
           .arithmetic = variant.arithmetic,
-          .bfloat16 = variant.bfloat16};
+          .rounding = variant.rounding};
 }
 
 bool has_batch_norm(const models::Model& model) {
@@ -57,19 +57,21 @@ quantize::RewriteOptions with_learned_ranges(quantize::RewriteOptions options) {
   return options;
 }
 
-/// On integers, and with gradients in bfloat16, where this machine has kernels for it.
+/// On integers, and with gradients in bfloat16 and int8, where this machine has kernels for it.
 void add_on_integers(std::vector<Variant>& variants, const std::string& what, const quantize::RewriteOptions& options) {
   constexpr int kByte = 128;
   if (options.weight_bits == 8 && onednn::exact_byte() < kByte) return;
   variants.push_back({what + ", on integers", options, Arithmetic::kInteger});
-  if (onednn::has_bfloat16())
-    variants.push_back({what + ", in bfloat16", options, Arithmetic::kInteger, Bfloat16Products::kGradients});
+  if (has_bfloat16_products())
+    variants.push_back({what + ", in bfloat16", options, Arithmetic::kInteger, FactorRounding::kGradientsToBfloat16});
+  if (has_int8_products())
+    variants.push_back({what + ", in int8", options, Arithmetic::kInteger, FactorRounding::kGradientsToInt8});
 }
 
 std::vector<Variant> variants_of(const models::Model& model) {
   std::vector<Variant> variants = {{"float", std::nullopt}};
-  if (onednn::has_bfloat16())
-    variants.push_back({"float in bfloat16", std::nullopt, Arithmetic::kSimulated, Bfloat16Products::kAll});
+  if (has_bfloat16_products())
+    variants.push_back({"float in bfloat16", std::nullopt, Arithmetic::kSimulated, FactorRounding::kAllToBfloat16});
   if (!has_batch_norm(model)) {
     variants.push_back({"W8A8", quantize::RewriteOptions{}});
     add_on_integers(variants, "W8A8", {});

@@ -10,6 +10,7 @@
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "layers/kernels/bfloat16_factors.h"
+#include "layers/kernels/byte_gradient.h"
 #include "layers/kernels/depthwise_kernels.h"
 #include "layers/kernels/direct_convolution.h"
 #include "layers/kernels/packed_product.h"
@@ -111,8 +112,10 @@ bool has_faster_integers(const onednn::Convolution& c) {
 /// oneDNN's products of bfloat16, roundings included, on two threads of a Zen 4 (AVX-512 BF16), forward / gradient of
 /// the input / of the filter: 32x16 to 16 by 3x3: 1.4 / 1.5 / 1.0; 16x32 to 32: 1.7 / 1.9 / 1.3; 8x64 to 64: 2.0 / 1.7
 /// / 1.2; 14x32 to 64 by 5x5: 2.0 / 2.0 / 1.6; 8x128 to 128 by 1x1: 1.6 / 1.7 / 1.4; 16x32 to 64: 1.4 / 1.3 / 0.8; 28x1
-/// to 32 by 5x5: 1.0 / 1.9 / 0.8. With few channels our kernels of float32 are as fast.
-bool has_faster_bfloat16(const onednn::Convolution& c) {
+/// to 32 by 5x5: 1.0 / 1.9 / 0.8. Gradients from bytes alone (VNNI), of the input / of the filter: 32x16 to 16 by 3x3:
+/// 2.7 / 1.3; 16x32 to 32: 3.3 / 1.9; 8x64 to 64: 3.0 / 2.3; 14x32 to 64 by 5x5: 3.9 / 2.4; 32x32 to 64 by 1x1: 3.4 /
+/// 3.1; 14x6 to 16 by 5x5: 3.1 / 0.7. With few channels our kernels of float32 are as fast, roundings included.
+bool has_faster_rounded_products(const onednn::Convolution& c) {
   return !c.depthwise && std::min(c.filter[2], c.filter[3]) > kFewChannels;
 }
 
@@ -176,8 +179,11 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
            multiplies_exactly(forms, filter[0] * filter[1] * filter[2], filter[3]);
   }
 
-  bool has_bfloat16_gradients(std::span<const TensorSpec> inputs) const final {
-    return has_faster_bfloat16(fast_convolution(inputs[0].shape, inputs[1].shape, attributes_, kDepthwise));
+  bool has_packed_gradients(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms,
+                            FactorRounding rounding) const final {
+    const auto convolution = fast_convolution(inputs[0].shape, inputs[1].shape, attributes_, kDepthwise);
+    return has_faster_rounded_products(convolution) &&
+           (rounding != FactorRounding::kGradientsToInt8 || has_exact_byte_gradients(convolution, forms[1]));
   }
 
   void forward(const ForwardContext& context) const final {
@@ -186,7 +192,7 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     const Tensor& filter = context.input(1);
     float* y = context.output(0).data<float>();
     const onednn::Convolution convolution = fast_convolution(x.shape(), filter.shape(), attributes_, kDepthwise);
-    if (context.bfloat16 == Bfloat16Products::kAll && has_faster_bfloat16(convolution))
+    if (context.rounding == FactorRounding::kAllToBfloat16 && has_faster_rounded_products(convolution))
       bfloat16_forward(convolution, x.data<float>(), filter.data<float>(), y);
     else if (is_product(convolution, kProductPixels))
       onednn::multiply(pixels_of(x.shape(), x.data<float>()), matrix_of(filter.shape(), filter.data<float>()), y);
@@ -201,9 +207,14 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     const ForwardContext& forward = *context.forward;
     const onednn::Convolution convolution =
         fast_convolution(forward.input(0).shape(), forward.input(1).shape(), attributes_, kDepthwise);
-    const bool rounds = forward.bfloat16 != Bfloat16Products::kNone;
+    const bool rounds = forward.rounding != FactorRounding::kNone;
+    if (forward.rounding == FactorRounding::kGradientsToInt8)
+      return byte_backward(convolution, {forward.packed_forms[0], *forward.packed_inputs[0]},
+                           {forward.packed_forms[1], *forward.packed_inputs[1]}, context.d_outputs[0]->data<float>(),
+                           forward.random_key, forward.slice * convolution.output.elements(), context.d_inputs[0],
+                           context.d_inputs[1]);
     if (rounds && !forward.packed_inputs.empty()) return packed_backward(context, convolution);
-    if (rounds && has_faster_bfloat16(convolution)) return bfloat16_backward(context, convolution);
+    if (rounds && has_faster_rounded_products(convolution)) return bfloat16_backward(context, convolution);
     backward_input(context);
     backward_filter(context);
   }

@@ -102,7 +102,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
       "training/run", "training/evaluate", "training/calibrate", "training/train", "training/quantize"}},
     {"bench",
      {"core/", "layers", "quantize/", "optim", "models", "bench", "bench/judge", "bench/kernels", "bench/measure"}},
-    {"bench/judge", {"core/", "layers", "layers/chain", "quantize", "bench/judge"}},
+    {"bench/judge", {"core/", "layers", "layers/chain", "layers/reference", "quantize", "bench/judge"}},
     {"bench/kernels", {"bench/kernels"}},
     {"bench/measure", {"core/", "bench/measure"}},
     {"bench/results", {"core/", "bench", "bench/measure", "bench/results"}},

@@ -135,6 +135,7 @@ class ExactStep {
   int position_of(const Output& input) const;
   bool is_inside(const Output& input) const { return inside_.contains(key(input)); }
   std::vector<bool> wanted_of(std::size_t m, const std::vector<bool>& wanted) const;
+  std::vector<Bounded> bytes_backward(std::size_t m, const Bounded& arriving, const std::vector<bool>& wanted) const;
 
   const Plan::ForwardStep& step_;
   std::vector<Tensor> inputs_;
@@ -148,5 +149,9 @@ class ExactStep {
 
 /// A copy as float64; integers stay what they are.
 Tensor wide_copy(const Tensor& tensor);
+/// The numbers that bytes stand for, float32.
+Tensor unpacked(const PackedForm& form, const Tensor& bytes, const Shape& shape);
+/// What a step reads, float32: from its packed inputs if it reads these.
+std::vector<Tensor> inputs_of(const Plan::ForwardStep& step);
 
 }  // namespace miniqat::bench

@@ -2,7 +2,9 @@
 
 #include "bench/judge/exact_op.h"
 #include "core/graph/op_interfaces.h"
+#include "core/kernels/packed.h"
 #include "core/text/error.h"
+#include "layers/reference/byte_gradient.h"
 
 namespace miniqat::bench {
 namespace {
@@ -32,8 +34,24 @@ Tensor wide_copy(const Tensor& tensor) {
   return tensor.dtype() == DType::kFloat32 ? tensor.to(DType::kFloat64) : tensor.clone();
 }
 
+Tensor unpacked(const PackedForm& form, const Tensor& bytes, const Shape& shape) {
+  Tensor numbers(shape);
+  unpack(form, bytes, numbers.data<float>());
+  return numbers;
+}
+
+std::vector<Tensor> inputs_of(const Plan::ForwardStep& step) {
+  const ForwardContext& context = step.context;
+  std::vector<Tensor> inputs;
+  for (std::size_t k = 0; k < context.inputs.size(); ++k)
+    inputs.push_back(context.packed_inputs.empty()
+                         ? *context.inputs[k]
+                         : unpacked(context.packed_forms[k], *context.packed_inputs[k], step.inputs[k].shape()));
+  return inputs;
+}
+
 ExactStep::ExactStep(const Plan::ForwardStep& step) : step_(step) {
-  for (const Tensor* input : step.context.inputs) inputs_.push_back(wide_copy(*input));
+  for (const Tensor& input : inputs_of(step)) inputs_.push_back(wide_copy(input));
   updates_.resize(step.context.updates.size());
   state_.resize(step.context.state.size());
   for (std::size_t m = 0; m < step.members.size(); ++m) run_member(m);
@@ -62,8 +80,9 @@ void ExactStep::run_member(std::size_t m) {
   // With a little for their product. Integers are no longer rounded.
   constexpr double kOneFactor = 1.01 * 0x1p-8;
   const bool packed = !context.packed_inputs.empty();
-  if (context.bfloat16 == Bfloat16Products::kAll && !packed) settings.forward_rounding = 2 * kOneFactor;
-  if (context.bfloat16 != Bfloat16Products::kNone) settings.backward_rounding = (packed ? 1 : 2) * kOneFactor;
+  if (context.rounding == FactorRounding::kAllToBfloat16 && !packed) settings.forward_rounding = 2 * kOneFactor;
+  if (context.rounding == FactorRounding::kGradientsToBfloat16 || context.rounding == FactorRounding::kAllToBfloat16)
+    settings.backward_rounding = (packed ? 1 : 2) * kOneFactor;
   std::vector<int> update_places;
   if (!context.updates.empty())
     for (const int i : node.op().traits().updated_inputs) {
@@ -108,6 +127,29 @@ std::vector<bool> ExactStep::wanted_of(std::size_t m, const std::vector<bool>& w
   return result;
 }
 
+/// The gradients of a layer that rounds its output's to bytes, one way for each of them: of the numbers that these
+/// stand for.
+std::vector<Bounded> ExactStep::bytes_backward(std::size_t m, const Bounded& arriving,
+                                               const std::vector<bool>& wanted) const {
+  const ForwardContext& context = step_.context;
+  const Tensor d_y = arriving.value.to(DType::kFloat32);
+  const std::int64_t pictures = d_y.shape()[0], n = d_y.elements(), of_picture = n / pictures;
+  std::vector<float> scales;
+  for (const CodeGrid& grid : packed_tensor(context.packed_forms[1], *context.packed_inputs[1]).grids)
+    scales.push_back(grid.scale);
+  const auto bytes = layers::reference::byte_gradient({d_y.data<float>(), static_cast<std::size_t>(n)}, pictures,
+                                                      scales, context.random_key, context.slice * n);
+  Tensor for_input(d_y.shape(), DType::kFloat64), for_filter(d_y.shape(), DType::kFloat64);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double scale = scales[static_cast<std::size_t>(i) % scales.size()];
+    for_input.data<double>()[i] = double{bytes.input_steps[i / of_picture]} * bytes.for_input[i] / scale;
+    for_filter.data<double>()[i] = double{bytes.filter_step} * bytes.for_filter[i] / scale;
+  }
+  std::vector<Bounded> result = members_[m]->backward({{.value = for_input, .error = {}, .disorder = {}}}, wanted);
+  result[1] = members_[m]->backward({{.value = for_filter, .error = {}, .disorder = {}}}, wanted)[1];
+  return result;
+}
+
 std::vector<ExactStep::Gradient> ExactStep::backward(const std::vector<Bounded>& d_outputs,
                                                      const std::vector<bool>& wanted) const {
   std::map<Key, Bounded> gradients;
@@ -125,7 +167,9 @@ std::vector<ExactStep::Gradient> ExactStep::backward(const std::vector<Bounded>&
       }
     const std::vector<bool> member_wanted = wanted_of(m, wanted);
     if (!any || std::ranges::find(member_wanted, true) == member_wanted.end()) continue;
-    const std::vector<Bounded> d_inputs = members_[m]->backward(arriving, member_wanted);
+    const std::vector<Bounded> d_inputs = step_.context.rounding == FactorRounding::kGradientsToInt8
+                                              ? bytes_backward(m, arriving[0], member_wanted)
+                                              : members_[m]->backward(arriving, member_wanted);
     for (std::size_t i = 0; i < d_inputs.size(); ++i) {
       if (!d_inputs[i].value.defined()) continue;
       if (members_.size() == 1)

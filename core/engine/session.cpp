@@ -39,13 +39,21 @@ PartWork work_of(const TrainingPlan::Update& update) {
 
 bool has_bfloat16_products() { return onednn::has_bfloat16(); }
 
+bool has_int8_products() {
+  constexpr int kByte = 128;
+  return onednn::exact_byte() == kByte;
+}
+
 Session::Session(Graph& graph, SessionOptions options) : graph_(graph), options_(options) {
-  if (options.backend == Backend::kFast && options.bfloat16 != Bfloat16Products::kNone) {
-    if (!has_bfloat16_products())
-      fail("products in bfloat16 need AVX-512 BF16 or AMX, which this processor does not have, or MINIQAT_MAX_ISA ",
-           "does not allow");
-    if (options.bfloat16 == Bfloat16Products::kGradients && options.arithmetic != Arithmetic::kInteger)
-      fail("gradients in bfloat16 are those of layers that multiply integers: they need the arithmetic of integers");
+  if (options.backend == Backend::kFast && options.rounding != FactorRounding::kNone) {
+    const bool bytes = options.rounding == FactorRounding::kGradientsToInt8;
+    if (!(bytes ? has_int8_products() : has_bfloat16_products()))
+      fail(bytes ? "gradients in int8 need AVX-512 VNNI, AVX-VNNI or AMX"
+                 : "products in bfloat16 need AVX-512 BF16 or AMX",
+           ", which this processor does not have, or MINIQAT_MAX_ISA does not allow");
+    if (options.rounding != FactorRounding::kAllToBfloat16 && options.arithmetic != Arithmetic::kInteger)
+      fail("gradients in ", bytes ? "int8" : "bfloat16",
+           " are those of layers that multiply integers: they need the arithmetic of integers");
   }
   revision_ = graph.revision() - 1;
   refresh();
@@ -103,7 +111,7 @@ PlanRequest Session::plan_request(const RunRequest& request, const Feeds& feeds)
           .quantization_step = quantization_step_ + (request.training && counts_steps() ? 1 : 0),
           .backend = options_.backend,
           .arithmetic = options_.arithmetic,
-          .bfloat16 = request.training && fast ? options_.bfloat16 : Bfloat16Products::kNone,
+          .rounding = request.training && fast ? options_.rounding : FactorRounding::kNone,
           .precision = options_.precision,
           .coded = fast ? coded_placeholders(graph_, feeds) : std::vector<Output>()};
 }

@@ -27,14 +27,17 @@ struct TrainingPlan;
 
 /// Whether this processor multiplies bfloat16 (AVX-512 BF16 or AMX) and MINIQAT_MAX_ISA allows it.
 bool has_bfloat16_products();
+/// Whether it has exact products of signed bytes (AVX-512 VNNI, AVX-VNNI or AMX) and MINIQAT_MAX_ISA allows it.
+bool has_int8_products();
 
 struct SessionOptions {
   std::uint64_t seed = 1;
   Backend backend = Backend::kFast;
   /// For the fast backend.
   Arithmetic arithmetic = Arithmetic::kSimulated;
-  /// For the fast backend, where has_bfloat16_products(); kGradients also needs Arithmetic::kInteger.
-  Bfloat16Products bfloat16 = Bfloat16Products::kNone;
+  /// For the fast backend, where has_bfloat16_products() or has_int8_products(); what rounds gradients alone also needs
+  /// Arithmetic::kInteger.
+  FactorRounding rounding = FactorRounding::kNone;
   /// kFloat64 needs the reference backend.
   DType precision = DType::kFloat32;
 };
@@ -76,7 +79,7 @@ class NonFiniteUpdate : public NonFiniteLoss {
 /// all. The calling thread is left as it was (core/threads/parallel.h, ComputeScope).
 class Session {
  public:
-  /// Throws Error for bfloat16 where the options do not allow it.
+  /// Throws Error for a rounding that the options or the processor do not allow.
   explicit Session(Graph& graph, SessionOptions options = {});
   ~Session();
 

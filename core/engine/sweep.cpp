@@ -108,7 +108,7 @@ PartWork work_of(const Op& op, const BackwardContext& context) {
   if (traits.view) return {};
   Bytes read, written;
   read.add_all(context.d_outputs);
-  if (context.forward->bfloat16 != Bfloat16Products::kNone && !context.forward->packed_inputs.empty())
+  if (context.forward->rounding != FactorRounding::kNone && !context.forward->packed_inputs.empty())
     read.add_all(context.forward->packed_inputs);
   else
     for (const int input : traits.backward_inputs) read.add(context.forward->inputs[static_cast<std::size_t>(input)]);

@@ -73,8 +73,8 @@ struct ForwardContext : Phase {
   /// may hold anything. Empty otherwise.
   std::vector<const Tensor*> packed_inputs;
   std::vector<PackedForm> packed_forms;
-  /// What the op may round to bfloat16. One that reads packed inputs also reads these in backward then, and only these.
-  Bfloat16Products bfloat16 = Bfloat16Products::kNone;
+  /// What the op rounds. One that reads packed inputs also reads these in backward then, and only these.
+  FactorRounding rounding = FactorRounding::kNone;
   /// By position in OpTraits::state: staged in the same way, but present in every run (not committed unless
   /// training).
   std::vector<Tensor*> state;

@@ -62,8 +62,9 @@ class ReadsPacked {
  public:
   /// Whether forward is to read all its inputs packed in these forms (ForwardContext::packed_inputs).
   virtual bool reads_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const = 0;
-  /// If so: whether gradients in bfloat16, from the same packed inputs, are worth having.
-  virtual bool has_bfloat16_gradients(std::span<const TensorSpec> /*inputs*/) const { return true; }
+  /// If so: whether backward is to read them, too, and to round the output's gradient so.
+  virtual bool has_packed_gradients(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms,
+                                    FactorRounding rounding) const = 0;
 
  protected:
   ~ReadsPacked() = default;

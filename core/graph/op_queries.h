@@ -30,16 +30,18 @@ enum class Arithmetic { kSimulated, kInteger };
 /// "simulated" and "integer".
 std::span<const std::string_view> names_of(Arithmetic);
 
-/// Products of which the fast backend rounds factors to bfloat16 in training steps, where a layer has a faster kernel
-/// for it; their sums are float32.
-enum class Bfloat16Products {
+/// What training steps of the fast backend round the factors of products to, where a layer has a faster kernel for it.
+enum class FactorRounding {
   kNone,
-  /// The gradients of layers that multiply the integers of their inputs (Arithmetic::kInteger). Rounded is the output's
-  /// gradient alone; integers are exact.
-  kGradients,
-  /// And all products of the layers whose inputs no quantizer has put on a grid of at most 8 bits, forward and
-  /// backward: both factors are rounded.
-  kAll,
+  /// In the gradients of layers that multiply the integers of their inputs (Arithmetic::kInteger): the output's
+  /// gradient, to bfloat16. Integers are exact there, sums float32.
+  kGradientsToBfloat16,
+  /// And both factors of all products of the layers whose inputs no quantizer has put on a grid of at most 8 bits,
+  /// forward and backward.
+  kAllToBfloat16,
+  /// In the gradients of layers that multiply integers: the output's gradient, to bytes, by stochastic rounding
+  /// (layers/reference/byte_gradient.h). Sums are exact.
+  kGradientsToInt8,
 };
 
 /// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".

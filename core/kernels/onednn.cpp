@@ -97,6 +97,23 @@ void convolve_numbers(const Convolution& convolution, const Factor* input, const
       TeamParts::kIndependent, {input, filter, output});
 }
 
+template <class Byte>
+void convolve_integers(const Convolution& convolution, const Byte* input, const std::int8_t* filter,
+                       std::int32_t* output) {
+  const ComputeScope computing;
+  const Convolution c = plain(convolution);
+  const auto compile = [&c] {
+    const memory::desc from = images(c.input, kTypeOf<Byte>), to = images(c.output, Type::s32);
+    return Kernel(
+        describe_primitive<dnnl::convolution_forward>(
+            dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, from, any_filter(c, Type::s8), to,
+            pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after)),
+        {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, plain_filter(c, Type::s8)}, {DNNL_ARG_DST, to, true}});
+  };
+  run(key_of(Operation::kIntegerForward, c, kTypeOf<Byte>), [&c] { return describe(" of integers", c); }, compile,
+      TeamParts::kIndependent, {input, filter, output});
+}
+
 template <class Factor>
 void compute_input_gradient(const Convolution& convolution, const Factor* d_output, const Factor* filter,
                             float* d_input) {
@@ -275,18 +292,12 @@ int exact_byte() {
 
 void convolve(const Convolution& convolution, const std::uint8_t* input, const std::int8_t* filter,
               std::int32_t* output) {
-  const ComputeScope computing;
-  const Convolution c = plain(convolution);
-  const auto compile = [&c] {
-    const memory::desc from = images(c.input, Type::u8), to = images(c.output, Type::s32);
-    return Kernel(
-        describe_primitive<dnnl::convolution_forward>(
-            dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, from, any_filter(c, Type::s8), to,
-            pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after)),
-        {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, plain_filter(c, Type::s8)}, {DNNL_ARG_DST, to, true}});
-  };
-  run(key_of(Operation::kIntegerForward, c), [&c] { return describe(" of integers", c); }, compile,
-      TeamParts::kIndependent, {input, filter, output});
+  convolve_integers(convolution, input, filter, output);
+}
+
+void convolve(const Convolution& convolution, const std::int8_t* input, const std::int8_t* filter,
+              std::int32_t* output) {
+  convolve_integers(convolution, input, filter, output);
 }
 
 void convolve_backward_input(const Convolution& convolution, const float* d_output, const float* filter,

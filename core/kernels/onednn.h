@@ -46,10 +46,6 @@ int exact_byte();
 /// may leave these. Padding is 0.
 void convolve(const Convolution& convolution, const std::uint8_t* input, const std::int8_t* filter,
               std::int32_t* output);
-/// product [rows, columns] = a [rows, inner] * b [inner, columns], all row-major; a 0..255, b within +-exact_byte().
-void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner, std::int64_t columns,
-              std::int32_t* product);
-
 /// Looks at a matrix: element (r, c) is data[r * row_stride + c * column_stride]. One stride is 1.
 template <class T>
 struct MatrixOf {
@@ -68,6 +64,23 @@ using Matrix = MatrixOf<float>;
 
 /// product = a * b, row-major [a.rows, b.columns].
 void multiply(const Matrix& a, const Matrix& b, float* product);
+
+// Integers, and their exact sums in 32 bits, which no sum may leave.
+
+/// a 0..255, b within +-exact_byte().
+void multiply(const MatrixOf<std::uint8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product);
+/// Where exact_byte() is 128, as all that follows: both factors -128..127.
+void multiply(const MatrixOf<std::int8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product);
+void convolve(const Convolution& convolution, const std::int8_t* input, const std::int8_t* filter,
+              std::int32_t* output);
+/// d_output and filter -128..127. Not depthwise.
+void convolve_backward_input(const Convolution& convolution, const std::int8_t* d_output, const std::int8_t* filter,
+                             std::int32_t* d_input);
+/// d_filter[.., c] = scales[c] * sum of (input - zero) * d_output[.., c], the sums exact,
+/// each rounded once. input 0..255, d_output -128..127; padding is `zero`. Not depthwise; output pictures of at most
+/// 65,536 pixels.
+void convolve_backward_filter(const Convolution& convolution, const std::uint8_t* input, std::uint8_t zero,
+                              const std::int8_t* d_output, const float* scales, float* d_filter);
 
 /// Whether oneDNN multiplies bfloat16 on this machine: with AVX-512 BF16 or AMX. The functions of bfloat16 need it.
 /// Factors and sums that are denormal may count as 0.

@@ -39,6 +39,10 @@ template <class T>
 inline constexpr auto kTypeOf = dnnl::memory::data_type::f32;
 template <>
 inline constexpr auto kTypeOf<Bfloat16> = dnnl::memory::data_type::bf16;
+template <>
+inline constexpr auto kTypeOf<std::uint8_t> = dnnl::memory::data_type::u8;
+template <>
+inline constexpr auto kTypeOf<std::int8_t> = dnnl::memory::data_type::s8;
 
 /// A tensor that a kernel reads or writes, in the layout in which the caller has it.
 struct Operand {
@@ -120,7 +124,16 @@ auto describe_backward(const Hint& hint, const Arguments&... arguments) {
 }
 #endif
 
-enum class Operation { kForward, kBackwardInput, kBackwardFilter, kMultiply, kIntegerForward, kIntegerMultiply };
+enum class Operation {
+  kForward,
+  kBackwardInput,
+  kBackwardFilter,
+  kMultiply,
+  kIntegerForward,
+  kIntegerBackwardInput,
+  kIntegerBackwardFilter,
+  kIntegerMultiply
+};
 
 /// Operation, thread count (oneDNN plans the work for the threads there are) and everything else a kernel depends on.
 class Key {

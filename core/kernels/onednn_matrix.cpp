@@ -137,24 +137,48 @@ void multiply_numbers(const MatrixOf<T>& a, const MatrixOf<T>& b, float* product
   multiply_in_shares(a, b, product, shares, false);
 }
 
-void multiply_rows(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner,
-                   std::int64_t columns, std::int32_t* product) {
+template <class A>
+Key key_of_integers(const MatrixOf<A>& a, const MatrixOf<std::int8_t>& b) {
   Key key(Operation::kIntegerMultiply);
-  key.append_all(std::array{rows, inner, columns});
+  key.append(static_cast<std::int64_t>(kTypeOf<A>));
+  key.append_all(
+      std::array{a.rows, a.columns, b.columns, a.row_stride, a.column_stride, b.row_stride, b.column_stride});
+  return key;
+}
+
+template <class A>
+void multiply_rows(const MatrixOf<A>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product) {
   const auto compile = [&] {
-    const auto matrix = [](std::int64_t height, std::int64_t width, dnnl::memory::data_type type) {
-      return dnnl::memory::desc({height, width}, type, dnnl::memory::format_tag::ab);
-    };
-    const dnnl::memory::desc left = matrix(rows, inner, dnnl::memory::data_type::u8),
-                             right = matrix(inner, columns, dnnl::memory::data_type::s8),
-                             result = matrix(rows, columns, dnnl::memory::data_type::s32);
-    return Kernel(describe_primitive<dnnl::matmul>(left, right, result),
-                  {{DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, right}, {DNNL_ARG_DST, result, true}});
+    const dnnl::memory::desc result({a.rows, b.columns}, dnnl::memory::data_type::s32, dnnl::memory::format_tag::ab);
+    return Kernel(describe_primitive<dnnl::matmul>(layout(a), layout(b), result),
+                  {{DNNL_ARG_SRC, layout(a)}, {DNNL_ARG_WEIGHTS, layout(b)}, {DNNL_ARG_DST, result, true}});
   };
   const auto describe = [&] {
-    return concat("product of the matrices of integers [", rows, ",", inner, "] and [", inner, ",", columns, "]");
+    return concat("product of the matrices of integers [", a.rows, ",", a.columns, "] and [", b.rows, ",", b.columns,
+                  "]");
   };
-  run(key, describe, compile, TeamParts::kMayWait, {a, b, product});
+  run(key_of_integers(a, b), describe, compile, TeamParts::kMayWait, {a.data, b.data, product});
+}
+
+/// However the rows are shared out, the sums are the same.
+template <class A>
+void multiply_integers(const MatrixOf<A>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product) {
+  const ComputeScope computing;
+  const auto parts =
+      static_cast<int>(in_team() ? 1
+                                 : std::clamp<std::int64_t>(a.rows * a.columns * b.columns / kShare, 1,
+                                                            std::min<std::int64_t>(thread_count(), a.rows)));
+  if (parts == 1) return multiply_rows(a, b, product);
+  thread_local Kept<bool> compiled;
+  bool first_time = false;
+  compiled.get(key_of_integers(a, b), [&] { return first_time = true; });
+  run_independent_parts(parts, first_time, [&](int part) {
+    const std::int64_t begin = a.rows * part / parts, end = a.rows * (part + 1) / parts;
+    MatrixOf<A> rows = a;
+    rows.data += begin * a.row_stride;
+    rows.rows = end - begin;
+    multiply_rows(rows, b, product + begin * b.columns);
+  });
 }
 
 }  // namespace
@@ -165,24 +189,12 @@ void multiply(const MatrixOf<Bfloat16>& a, const MatrixOf<Bfloat16>& b, float* p
   multiply_numbers(a, b, product);
 }
 
-void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t rows, std::int64_t inner, std::int64_t columns,
-              std::int32_t* product) {
-  const ComputeScope computing;
-  // However the rows are shared out, the sums are the same.
-  const auto parts =
-      static_cast<int>(in_team() ? 1
-                                 : std::clamp<std::int64_t>(rows * inner * columns / kShare, 1,
-                                                            std::min<std::int64_t>(thread_count(), rows)));
-  if (parts == 1) return multiply_rows(a, b, rows, inner, columns, product);
-  thread_local Kept<bool> compiled;
-  Key key(Operation::kIntegerMultiply);
-  key.append_all(std::array{rows, inner, columns});
-  bool first_time = false;
-  compiled.get(key, [&] { return first_time = true; });
-  run_independent_parts(parts, first_time, [&](int part) {
-    const std::int64_t begin = rows * part / parts, end = rows * (part + 1) / parts;
-    multiply_rows(a + begin * inner, b, end - begin, inner, columns, product + begin * columns);
-  });
+void multiply(const MatrixOf<std::uint8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product) {
+  multiply_integers(a, b, product);
+}
+
+void multiply(const MatrixOf<std::int8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product) {
+  multiply_integers(a, b, product);
 }
 
 }  // namespace miniqat::onednn

@@ -1,6 +1,6 @@
 // The loop of layers/dropout.cpp (see core/kernels/per_instruction_set.h).
 
-/// `count` elements from number `first` on; y may be x. The words are those of layers/reference/dropout.h.
+/// `count` elements from number `first` on; y may be x. The words are those of layers/reference/random_word.h.
 void drop(const Drop& drop, const float* x, float* y, std::uint32_t first, std::uint32_t count) {
   // A copy of its own, which no y can overlap.
   const Drop d = drop;

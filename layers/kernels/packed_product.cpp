@@ -62,10 +62,8 @@ PackedProduct::PackedProduct(const PackedFactor& x, const PackedFactor& filter, 
 void PackedProduct::finish(float* sums, std::int64_t n, std::span<const std::int32_t> sums_of_x) {
   static const auto scale = MINIQAT_PICK(scale_row);
   static const auto add_and_scale = MINIQAT_PICK(add_and_scale_rows);
-  // middle[c] = middle of the codes - zero point; the sum of w' is that of w with as many middles.
-  const auto middle = repeated_row<std::int32_t>(scope_, columns_, [&](std::int64_t c) {
-    return needs_sums_of_x() ? middle_of_codes_ - zero_point_of(filter_grid(c)) : 0;
-  });
+  // The sum of w' is that of w with as many middles.
+  const auto middle = repeated_row<std::int32_t>(scope_, columns_, [&](std::int64_t c) { return this->middle(c); });
   const std::span<std::int32_t> of_weights = scope_.filled<std::int32_t>(static_cast<std::size_t>(columns_), 0);
   if (zero_point_ != 0)
     for (std::int64_t i = 0; i < std::ssize(filter_); i += columns_)
@@ -87,8 +85,22 @@ void PackedProduct::finish(float* sums, std::int64_t n, std::span<const std::int
                });
 }
 
+std::int32_t PackedProduct::middle(std::int64_t column) const {
+  return needs_sums_of_x() ? middle_of_codes_ - zero_point_of(filter_grid(column)) : 0;
+}
+
 const CodeGrid& PackedProduct::filter_grid(std::int64_t column) const {
   return packed_filter_.grids[static_cast<std::size_t>(column) % packed_filter_.grids.size()];
+}
+
+void weigh_pixels(const std::int8_t* bytes, std::int64_t pixels, std::int64_t channels, std::int32_t factor,
+                  std::int32_t* sums) {
+  static const auto sum = MINIQAT_PICK(sum_pixels);
+  static const auto weigh = MINIQAT_PICK(weigh_sums);
+  // A signed byte with the highest bit flipped is 128 more, unsigned.
+  constexpr std::uint8_t kMiddle = 128;
+  sum(reinterpret_cast<const std::uint8_t*>(bytes), pixels, channels, kMiddle, sums);
+  weigh(sums, pixels, static_cast<std::int32_t>(kMiddle * channels), factor);
 }
 
 std::span<const std::int32_t> sums_of_windows(const onednn::Convolution& c, const std::uint8_t* x,
@@ -102,7 +114,7 @@ std::span<const std::int32_t> sums_of_windows(const onednn::Convolution& c, cons
   const std::span<std::int32_t> of_pixels = own.take<std::int32_t>(static_cast<std::size_t>(pixels));
   parallel_for(pixels, std::max<std::int64_t>(1, kPointwiseGrain / channels),
                [&](std::int64_t begin, std::int64_t end) {
-                 loop(x + begin * channels, end - begin, channels, of_pixels.data() + begin);
+                 loop(x + begin * channels, end - begin, channels, 0, of_pixels.data() + begin);
                });
   parallel_for(c.output[0] * c.output[1], 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

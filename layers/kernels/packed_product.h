@@ -38,6 +38,10 @@ class PackedProduct {
   std::uint8_t zero_point() const { return zero_point_; }
   /// Whether a middle is not 0.
   bool needs_sums_of_x() const { return middle_of_codes_ != 0; }
+  /// w' - w of a column.
+  std::int32_t middle(std::int64_t column) const;
+  float x_scale() const { return x_.grids[0].scale; }
+  float filter_scale(std::int64_t column) const { return filter_grid(column).scale; }
   /// In place of `n` sums, row by row, their y. `sums_of_x`: of q_x, one a row, where they are needed.
   void finish(float* sums, std::int64_t n, std::span<const std::int32_t> sums_of_x);
 
@@ -51,6 +55,10 @@ class PackedProduct {
   std::span<std::int8_t> filter_;
   std::uint8_t zero_point_ = 0;
 };
+
+/// factor * the sum of each pixel's channels.
+void weigh_pixels(const std::int8_t* bytes, std::int64_t pixels, std::int64_t channels, std::int32_t factor,
+                  std::int32_t* sums);
 
 /// The sum of the bytes that each window of a convolution without padding covers, one for each pixel of its output.
 /// Lives in `scope`.

@@ -24,17 +24,18 @@ std::size_t choice(const char* what, const std::string& value, const std::vector
 
 std::unique_ptr<SessionHandle> make_session(const std::shared_ptr<GraphHandle>& graph, std::uint64_t seed,
                                             const std::string& backend, const std::string& precision,
-                                            const std::string& arithmetic, const std::string& bfloat16) {
+                                            const std::string& arithmetic, const std::string& rounding) {
   const bool reference = choice("backend", backend, {"fast", "reference"}) == 1;
   const bool wide = choice("precision", precision, {"float32", "float64"}) == 1;
   const auto known = names_of(Arithmetic{});
   const auto chosen = static_cast<Arithmetic>(choice("arithmetic", arithmetic, {known.begin(), known.end()}));
-  const auto products = static_cast<Bfloat16Products>(choice("bfloat16", bfloat16, {"none", "gradients", "all"}));
+  const auto rounds = static_cast<FactorRounding>(
+      choice("rounding", rounding, {"none", "bfloat16-gradients", "bfloat16", "int8-gradients"}));
   return std::make_unique<SessionHandle>(graph,
                                          SessionOptions{.seed = seed,
                                                         .backend = reference ? Backend::kReference : Backend::kFast,
                                                         .arithmetic = chosen,
-                                                        .bfloat16 = products,
+                                                        .rounding = rounds,
                                                         .precision = wide ? DType::kFloat64 : DType::kFloat32});
 }
 
@@ -127,12 +128,12 @@ void bind_runs(py::class_<SessionHandle>& session) {
   session
       .def(
           py::init(&make_session), py::arg("graph"), py::arg("seed") = 1, py::arg("backend") = "fast",
-          py::arg("precision") = "float32", py::arg("arithmetic") = "simulated", py::arg("bfloat16") = "none",
+          py::arg("precision") = "float32", py::arg("arithmetic") = "simulated", py::arg("rounding") = "none",
           "backend: \"fast\" or \"reference\", the naive loops; precision \"float64\" needs the latter. arithmetic, of the\n"
-          "fast backend: \"integer\" multiplies the integers of quantized layers where that is faster. bfloat16, in training\n"
-          "steps, on processors with AVX-512 BF16 or AMX: \"gradients\" rounds the output's gradient of layers that multiply\n"
-          "integers (with arithmetic \"integer\"), \"all\" also both factors of other large products. Same seed, number of\n"
-          "threads and machine: the same bits.")
+          "fast backend: \"integer\" multiplies the integers of quantized layers where that is faster. rounding, in training\n"
+          "steps: \"bfloat16-gradients\" and \"int8-gradients\" round the output's gradient of layers that multiply integers\n"
+          "(with arithmetic \"integer\"), \"bfloat16\" also both factors of other large products. They need a processor with\n"
+          "AVX-512 BF16 or AMX; int8 one with VNNI or AMX. Same seed, number of threads and machine: the same bits.")
       .def("run", &run_session, py::arg("fetches"), py::arg("feeds") = py::dict(), py::arg("training") = false,
            "The values of an output, or a list of those of several. `feeds`: arrays or Bytes by output or name. With\n"
            "`training` batch statistics, observers and dropout act as in a step, and updated variables are kept.")

@@ -107,12 +107,12 @@ class Session:
     def __init__(self, graph: Graph, seed: int = 1, backend: Literal["fast", "reference"] = "fast",
                  precision: Literal["float32", "float64"] = "float32",
                  arithmetic: Literal["simulated", "integer"] = "simulated",
-                 bfloat16: Literal["none", "gradients", "all"] = "none") -> None:
+                 rounding: Literal["none", "bfloat16-gradients", "bfloat16", "int8-gradients"] = "none") -> None:
         """backend: "fast" or "reference", the naive loops; precision "float64" needs the latter. arithmetic, of the
-        fast backend: "integer" multiplies the integers of quantized layers where that is faster. bfloat16, in training
-        steps, on processors with AVX-512 BF16 or AMX: "gradients" rounds the output's gradient of layers that multiply
-        integers (with arithmetic "integer"), "all" also both factors of other large products. Same seed, number of
-        threads and machine: the same bits."""
+        fast backend: "integer" multiplies the integers of quantized layers where that is faster. rounding, in training
+        steps: "bfloat16-gradients" and "int8-gradients" round the output's gradient of layers that multiply integers
+        (with arithmetic "integer"), "bfloat16" also both factors of other large products. They need a processor with
+        AVX-512 BF16 or AMX; int8 one with VNNI or AMX. Same seed, number of threads and machine: the same bits."""
     @overload
     def run(self, fetches: _Tensor, feeds: _Feeds = {}, training: bool = False) -> NDArray[Any]:
         """The values of an output, or a list of those of several. `feeds`: arrays or Bytes by output or name. With

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/kernels/onednn.h"
+#include "core/engine/session.h"
 #include "core/text/json.h"
 #include "tests/cli/tiny_task.h"
 #include "tests/fewer_cases.h"
@@ -135,8 +135,9 @@ TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantizedAndWithBatchNormInEveryPhas
     return [ending](const std::string& row) { return row.ends_with(ending); };
   };
   // Float, W8A8 and W4A4, of both networks.
-  EXPECT_EQ(std::erase_if(what, ends_in(" in bfloat16")), onednn::has_bfloat16() ? 6u : 0u);
-  EXPECT_EQ(std::erase_if(what, ends_in(" W8A8, on integers")), onednn::exact_byte() == 128 ? 2u : 0u);
+  EXPECT_EQ(std::erase_if(what, ends_in(" in bfloat16")), has_bfloat16_products() ? 6u : 0u);
+  EXPECT_EQ(std::erase_if(what, ends_in(" in int8")), has_int8_products() ? 4u : 0u);
+  EXPECT_EQ(std::erase_if(what, ends_in(" W8A8, on integers")), has_int8_products() ? 2u : 0u);
   EXPECT_EQ(what, (std::vector<std::string>{"lenet5 float", "lenet5 W8A8", "lenet5 W4A4, learned ranges",
                                             "lenet5 W4A4, learned, on integers", "lenet_bn float",
                                             "lenet_bn W8A8, before quant_delay", "lenet_bn W8A8, --bn-fold single",

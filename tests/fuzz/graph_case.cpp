@@ -94,7 +94,7 @@ bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 /// Runs the case once more, unobserved: the same bits must come out.
 std::optional<Finding> repeat(const GraphCase& test, Graph& graph, const std::vector<RunResult>& before) {
-  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic(), .bfloat16 = test.bfloat16()});
+  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic(), .rounding = test.rounding()});
   set_variables(test, session);
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
@@ -174,16 +174,20 @@ GraphCase GraphCase::clone() const {
           .fetches_all = fetches_all};
 }
 
-Bfloat16Products GraphCase::bfloat16() const {
-  if (!onednn::has_bfloat16() || seed % 4 < 2) return Bfloat16Products::kNone;
-  return seed % 8 == 3 ? Bfloat16Products::kGradients : Bfloat16Products::kAll;
+FactorRounding GraphCase::rounding() const {
+  if (seed % 8 == 5 && has_int8_products() && arithmetic() == Arithmetic::kInteger)
+    return FactorRounding::kGradientsToInt8;
+  if (!has_bfloat16_products() || seed % 4 < 2) return FactorRounding::kNone;
+  return seed % 8 == 3 ? FactorRounding::kGradientsToBfloat16 : FactorRounding::kAllToBfloat16;
 }
 
 std::string GraphCase::text() const {
   return concat(graph.size(), " nodes, ", name_of(isa_level()), ", ", threads, " threads, ",
                 training ? "training" : "evaluation", ", quantization step ", quantization_step, ", ", runs, " runs",
                 fetches_all ? ", everything fetched" : "",
-                bfloat16() == Bfloat16Products::kNone ? "" : ", in bfloat16");
+                rounding() == FactorRounding::kNone              ? ""
+                : rounding() == FactorRounding::kGradientsToInt8 ? ", gradients in int8"
+                                                                 : ", in bfloat16");
 }
 
 Graph with_loss(const GraphCase& test) {
@@ -206,7 +210,7 @@ Feeds feeds_of_first_run(const GraphCase& test, const Graph& graph) { return fee
 std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
   set_thread_count(test.threads);
   Graph graph = with_loss(test);
-  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic(), .bfloat16 = test.bfloat16()});
+  Session session(graph, {.seed = test.seed, .arithmetic = test.arithmetic(), .rounding = test.rounding()});
   set_variables(test, session);
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
@@ -255,7 +259,7 @@ std::string save(const GraphCase& test, const std::filesystem::path& directory, 
   write_graph(stem + ".json", graph);
   write_safetensors(stem + ".feeds.safetensors", feeds);
   write_safetensors(stem + ".variables.safetensors", variables);
-  if (test.bfloat16() != Bfloat16Products::kNone) return "(in bfloat16, which miniqat run has not)";
+  if (test.rounding() != FactorRounding::kNone) return "(with rounded factors, which miniqat run has not)";
   return concat("MINIQAT_MAX_ISA=", name_of(isa_level()), " miniqat run --graph ", stem, ".json --feeds ", stem,
                 ".feeds.safetensors --checkpoint ", stem, ".variables.safetensors --seed ", test.seed,
                 test.training ? " --train" : "", counts_steps ? concat(" --step ", test.quantization_step) : "",

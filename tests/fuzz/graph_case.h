@@ -23,8 +23,8 @@ struct GraphCase {
   bool training = true;
   /// Half of all cases multiply integers where layers can.
   Arithmetic arithmetic() const { return seed % 2 == 0 ? Arithmetic::kSimulated : Arithmetic::kInteger; }
-  /// Half of all cases round to bfloat16, on processors that multiply it.
-  Bfloat16Products bfloat16() const;
+  /// Half of all cases round to bfloat16, an eighth gradients to bytes, on processors that multiply these.
+  FactorRounding rounding() const;
   /// Runs, one after the other, and the quantization step before the first.
   int runs = 1;
   std::int64_t quantization_step = 0;

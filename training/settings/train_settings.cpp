@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/kernels/onednn.h"
+#include "core/engine/session.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
@@ -200,6 +200,11 @@ std::span<const std::string_view> names_of(FactorType) {
   return kNames;
 }
 
+std::span<const std::string_view> names_of(GradientType) {
+  static constexpr std::array<std::string_view, 3> kNames = {"float32", "bfloat16", "int8"};
+  return kNames;
+}
+
 TrainSettings recorded_settings(const Json& config, const std::string& source) {
   TrainSettings settings;
   settings.reestimate = 0;
@@ -262,16 +267,22 @@ void check_schedule(const TrainSettings& settings) {
 
 /// Setting `gradients` means nothing to a float run.
 void check_products(const TrainSettings& settings) {
-  const bool quantizes = !settings.float_only;
-  const char* flag = settings.compute == FactorType::kBfloat16                  ? "--compute bfloat16"
-                     : quantizes && settings.gradients == FactorType::kBfloat16 ? "--gradients bfloat16"
-                                                                                : nullptr;
-  if (flag == nullptr) return;
-  require(onednn::has_bfloat16(),
-          concat(flag, " needs a processor with AVX-512 BF16 or AMX, and MINIQAT_MAX_ISA must not leave them out"));
+  const bool quantizes = !settings.float_only, computes = settings.compute != FactorType::kFloat32;
+  const GradientType gradients = quantizes ? settings.gradients : GradientType::kFloat32;
+  const std::string of_gradients = concat("--gradients ", names_of(gradients)[static_cast<std::size_t>(gradients)]);
+  if (!computes && gradients == GradientType::kFloat32) return;
+  require(!computes || gradients != GradientType::kInt8,
+          "--gradients int8 does not go with --compute bfloat16, which rounds gradients to bfloat16");
+  const std::string flag = computes ? "--compute bfloat16" : of_gradients;
+  if (gradients == GradientType::kInt8)
+    require(has_int8_products(),
+            concat(flag, " needs a processor with VNNI or AMX, and MINIQAT_MAX_ISA must not leave them out"));
+  else
+    require(has_bfloat16_products(),
+            concat(flag, " needs a processor with AVX-512 BF16 or AMX, and MINIQAT_MAX_ISA must not leave them out"));
   if (!quantizes) return;
-  require(settings.gradients != FactorType::kBfloat16 || settings.arithmetic == Arithmetic::kInteger,
-          "--gradients bfloat16 goes with --arithmetic integer: it is for layers that multiply integers");
+  require(gradients == GradientType::kFloat32 || settings.arithmetic == Arithmetic::kInteger,
+          concat(of_gradients, " goes with --arithmetic integer: it is for layers that multiply integers"));
   constexpr std::int64_t kByte = 8;
   require(std::max(settings.rewrite.weight_bits, settings.rewrite.activation_bits) <= kByte,
           concat(flag, " goes with at most 8 bits: more are neither multiplied as integers nor left as they are"));

@@ -57,6 +57,10 @@ class SaveInterval {
 enum class FactorType { kFloat32, kBfloat16 };
 /// "float32" and "bfloat16".
 std::span<const std::string_view> names_of(FactorType);
+/// What the output's gradient of a layer that multiplies integers is rounded to.
+enum class GradientType { kFloat32, kBfloat16, kInt8 };
+/// "float32", "bfloat16" and "int8".
+std::span<const std::string_view> names_of(GradientType);
 
 /// The rewrite settings of `train` without flags: the rewrite's own, but ranges are learned at 4 bits and fewer.
 inline RewriteSettings rewrite_of_trainings() {
@@ -99,7 +103,7 @@ struct TrainSettings {
   std::int64_t shards = 1;
   std::int64_t threads_per_shard = 1;
   Arithmetic arithmetic = Arithmetic::kInteger;
-  FactorType gradients = FactorType::kFloat32;
+  GradientType gradients = GradientType::kFloat32;
   FactorType compute = FactorType::kFloat32;
   bool no_shuffle = false;
   std::string optimizer = "sgd";
@@ -239,7 +243,7 @@ inline const auto& settings_of_steps() {
           "simulated: float32 numbers on the same grids, as runs of versions without this flag have it"),
       Setting(
           "gradients", &S::gradients,
-          "bfloat16: layers that multiply integers round their output's gradient to bfloat16 before it is multiplied by integers; faster, on processors with AVX-512 BF16 or AMX"),
+          "bfloat16: layers that multiply integers round their output's gradient to bfloat16 before it is multiplied by integers; faster, on processors with AVX-512 BF16 or AMX. int8: to bytes, by stochastic rounding, so that backward has exact sums of integers, too; on processors with VNNI or AMX"),
       Setting(
           "compute", &S::compute,
           "bfloat16: training steps round the factors of large products to bfloat16, of float networks, too; sums, weights, statistics and updates stay float32, and so does evaluation. On the same processors"),

@@ -83,13 +83,23 @@ TrainSettings settled(TrainSettings settings, const Task& task) {
   return settings;
 }
 
+FactorRounding rounding_of(const TrainSettings& settings) {
+  if (settings.compute == FactorType::kBfloat16) return FactorRounding::kAllToBfloat16;
+  if (settings.float_only) return FactorRounding::kNone;
+  switch (settings.gradients) {
+    case GradientType::kBfloat16:
+      return FactorRounding::kGradientsToBfloat16;
+    case GradientType::kInt8:
+      return FactorRounding::kGradientsToInt8;
+    default:
+      return FactorRounding::kNone;
+  }
+}
+
 SessionOptions session_options(const TrainSettings& settings) {
   return {.seed = static_cast<std::uint64_t>(settings.seed),
           .arithmetic = settings.arithmetic,
-          .bfloat16 = settings.compute == FactorType::kBfloat16 ? Bfloat16Products::kAll
-                      : !settings.float_only && settings.gradients == FactorType::kBfloat16
-                          ? Bfloat16Products::kGradients
-                          : Bfloat16Products::kNone};
+          .rounding = rounding_of(settings)};
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ struct Packing {
   std::map<TensorKey, TensorKey> roots;
   /// The nodes whose forward reads its inputs packed.
   std::set<int> readers;
-  /// The readers that read packed inputs in backward, too (Bfloat16Products).
+  /// The readers that read packed inputs in backward, too (FactorRounding).
   std::set<int> backward_readers;
 
   TensorKey root_of(const Output& output) const;

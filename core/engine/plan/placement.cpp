@@ -171,7 +171,8 @@ Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
         forms.push_back(found->second);
     if (forms.size() != selected.inputs.size() || !reads->reads_packed(selected.input_specs(), forms)) continue;
     packing.readers.insert(static_cast<int>(i));
-    if (request.bfloat16 != Bfloat16Products::kNone && reads->has_bfloat16_gradients(selected.input_specs()))
+    if (request.rounding != FactorRounding::kNone &&
+        reads->has_packed_gradients(selected.input_specs(), forms, request.rounding))
       packing.backward_readers.insert(static_cast<int>(i));
   }
   return packing;

@@ -140,8 +140,8 @@ class PlanWriter {
       packed_[key_of(first)] = context.packed = new_tensor(packed->second, packing_.forms.at(key_of(first)).spec());
     const bool is_reader = packing_.readers.contains(i);
     if (is_reader ? packing_.backward_readers.contains(i)
-                  : request_.bfloat16 == Bfloat16Products::kAll && !reads_grid(selected))
-      context.bfloat16 = request_.bfloat16;
+                  : request_.rounding == FactorRounding::kAllToBfloat16 && !reads_grid(selected))
+      context.rounding = request_.rounding;
     if (is_reader)
       for (const Output& input : selected.inputs) {
         context.packed_inputs.push_back(packed_.at(packing_.root_of(input)));

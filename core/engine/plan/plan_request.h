@@ -26,7 +26,7 @@ struct PlanRequest {
   Backend backend = Backend::kFast;
   /// For the fast backend.
   Arithmetic arithmetic = Arithmetic::kSimulated;
-  Bfloat16Products bfloat16 = Bfloat16Products::kNone;
+  FactorRounding rounding = FactorRounding::kNone;
   /// The type of the graph's float32 tensors in the plan: kFloat64 is for the reference backend.
   DType precision = DType::kFloat32;
   /// The placeholders that are fed bytes in the place of float32 numbers; for the fast backend.

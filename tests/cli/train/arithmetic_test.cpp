@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/kernels/onednn.h"
+#include "core/engine/session.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 
@@ -110,19 +110,27 @@ TEST_F(ArithmeticTest, SlicesHaveTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(checkpoint_bytes("one"), checkpoint_bytes("two"));
 }
 
-/// Of layers that multiply integers, and of all large products.
-TEST_F(ArithmeticTest, ProductsInBfloat16) {
-  if (!onednn::has_bfloat16()) GTEST_SKIP() << "this processor has no products of bfloat16";
+/// Of layers that multiply integers.
+TEST_F(ArithmeticTest, GradientsAreRounded) {
+  const std::pair<const char*, bool> types[] = {{"bfloat16", has_bfloat16_products()}, {"int8", has_int8_products()}};
   expect_success(train_wide("plain"));
-  expect_success(train_wide("whole", "--gradients bfloat16"));
-  EXPECT_TRUE(checkpoint_bytes("whole") != checkpoint_bytes("plain"));
-  EXPECT_EQ(json_of(path("whole/config.json"))["gradients"], "bfloat16");
-  expect_success(train_wide("run", "--gradients bfloat16 --stop-at 5"));
-  expect_success(resume("run"));
-  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
-  expect_success(train_wide("one", "--gradients bfloat16 --shards 2"));
-  expect_success(train_wide("two", "--gradients bfloat16 --shards 2 --threads 2"));
-  EXPECT_EQ(checkpoint_bytes("one"), checkpoint_bytes("two"));
+  for (const auto& [type, has] : types) {
+    if (!has) continue;
+    const Arguments flag = concat("--gradients ", type, " --overwrite ");
+    expect_success(train_wide("whole", flag));
+    EXPECT_TRUE(checkpoint_bytes("whole") != checkpoint_bytes("plain"));
+    EXPECT_EQ(json_of(path("whole/config.json"))["gradients"], type);
+    expect_success(train_wide("run", flag + "--stop-at 5"));
+    expect_success(resume("run"));
+    EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
+    expect_success(train_wide("one", flag + "--shards 2"));
+    expect_success(train_wide("two", flag + "--shards 2 --threads 2"));
+    EXPECT_EQ(checkpoint_bytes("one"), checkpoint_bytes("two"));
+  }
+}
+
+TEST_F(ArithmeticTest, ProductsInBfloat16) {
+  if (!has_bfloat16_products()) GTEST_SKIP() << "this processor has no products of bfloat16";
   const Arguments in_float = "train --model wide.json --dataset mnist --data-dir digits --float --steps 3 --threads 1";
   expect_success(program(in_float + "--out float"));
   expect_success(program(in_float + "--out rounded --compute bfloat16"));
@@ -132,20 +140,22 @@ TEST_F(ArithmeticTest, ProductsInBfloat16) {
             Json::parse(expect_success(program("eval --run rounded --json --threads 1")).out)["loss"]);
 }
 
-TEST_F(ArithmeticTest, Bfloat16IsRefusedWhereItWouldRoundOtherThings) {
-  if (onednn::has_bfloat16()) {
-    expect_error(train_wide("no", "--gradients bfloat16 --arithmetic simulated"), 2,
-                 {"--gradients bfloat16", "--arithmetic integer"});
-    for (const char* flag : {"--gradients bfloat16", "--compute bfloat16"})
-      expect_error(
-          program("train --model wide.json --dataset mnist --data-dir digits --activation-bits 9" + Arguments(flag)), 2,
-          {flag, "at most 8 bits"});
+TEST_F(ArithmeticTest, RoundingIsRefusedWhereItWouldRoundOtherThings) {
+  const Arguments wide = "train --model wide.json --dataset mnist --data-dir digits ";
+  std::vector<std::string> flags;
+  if (has_bfloat16_products()) flags = {"--gradients bfloat16", "--compute bfloat16"};
+  if (has_int8_products()) flags.emplace_back("--gradients int8");
+  for (const std::string& flag : flags) {
+    if (flag.starts_with("--gradients"))
+      expect_error(train_wide("no", flag + " --arithmetic simulated"), 2, {flag, "--arithmetic integer"});
+    expect_error(program(wide + "--activation-bits 9" + Arguments(flag)), 2, {flag, "at most 8 bits"});
   }
-  expect_error(program("train --model wide.json --dataset mnist --data-dir digits --float --gradients bfloat16"), 2,
-               {"--gradients", "--float"});
+  expect_error(program(wide + "--gradients int8 --compute bfloat16"), 2, {"--gradients int8", "--compute bfloat16"});
+  expect_error(program(wide + "--float --gradients bfloat16"), 2, {"--gradients", "--float"});
   const EnvironmentVariable cap("MINIQAT_MAX_ISA", "avx2");
   expect_error(started(wide_command("no", "--gradients bfloat16"), place_.path()), 2,
                {"--gradients bfloat16", "AVX-512 BF16"});
+  expect_error(started(wide_command("no", "--gradients int8"), place_.path()), 2, {"--gradients int8", "VNNI"});
 }
 
 /// Whose kernels once waited for threads that did not exist, as in any program that links the library.

@@ -1,0 +1,171 @@
+// Gradients from bytes: their sums to the bit, and the bytes by their definition.
+
+#include "layers/reference/byte_gradient.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/engine/session.h"
+#include "core/kernels/onednn.h"
+#include "core/tensors/random.h"
+#include "core/threads/parallel.h"
+#include "layers/reference/conv2d.h"
+#include "tests/fewer_cases.h"
+#include "tests/layers/convolution_case.h"
+
+namespace miniqat::layers::byte_gradient_test {
+namespace {
+
+using testing::ConvolutionCase;
+using testing::OneIn;
+
+template <class Byte>
+struct Bytes {
+  /// Numbers from `low` to `high`, or these two alone.
+  Bytes(std::int64_t n, int low, int high, bool extreme, std::uint64_t key) {
+    Random random(key);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto number = extreme ? (random.below(2) == 0 ? low : high)
+                                  : low + static_cast<int>(random.below(static_cast<std::uint64_t>(high - low + 1)));
+      bytes.push_back(static_cast<Byte>(number));
+      doubles.push_back(number);
+    }
+  }
+  std::vector<Byte> bytes;
+  std::vector<double> doubles;
+};
+
+void check_sums(const ConvolutionCase& of, std::int64_t in, std::int64_t out, bool extreme) {
+  SCOPED_TRACE(miniqat::concat(of.text(in, out), ", ", thread_count(), " threads", extreme ? ", extremes" : ""));
+  const Shape x_shape = of.x(in), filter_shape = of.filter(in, out);
+  const Window2d window = window_of(x_shape, filter_shape, of.attributes);
+  const reference::Convolution reference = {window, x_shape, filter_shape};
+  const Shape y_shape = {x_shape[0], window.rows.output, window.columns.output, out};
+  const onednn::Convolution convolution = {.input = x_shape,
+                                           .filter = filter_shape,
+                                           .output = y_shape,
+                                           .strides = of.attributes.strides,
+                                           .dilations = of.attributes.dilations,
+                                           .pad_before = {window.rows.pad_before, window.columns.pad_before},
+                                           .pad_after = {window.rows.pad_after, window.columns.pad_after}};
+  constexpr std::uint8_t kZero = 131;
+  const Bytes<std::uint8_t> x(x_shape.elements(), 0, 255, extreme, 1);
+  const Bytes<std::int8_t> filter(filter_shape.elements(), -128, 127, extreme, 2),
+      d_y(y_shape.elements(), -127, 127, extreme, 3);
+  // A second time with kernels that are there already.
+  for (int turn = 0; turn < 2; ++turn) {
+    std::vector<std::int32_t> d_x(x.bytes.size(), -1);
+    onednn::convolve_backward_input(convolution, d_y.bytes.data(), filter.bytes.data(), d_x.data());
+    std::vector<double> wanted(d_x.size());
+    reference::conv2d_backward_input<double>(reference, d_y.doubles.data(), filter.doubles.data(), wanted);
+    for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(d_x[i], wanted[i]) << "of the input, element " << i;
+
+    std::vector<float> d_filter(filter.bytes.size(), NAN);
+    std::vector<float> scales;
+    for (std::int64_t c = 0; c < out; ++c) scales.push_back(std::ldexp(1.0f, static_cast<int>(c % 5) - 2));
+    onednn::convolve_backward_filter(convolution, x.bytes.data(), kZero, d_y.bytes.data(), scales.data(),
+                                     d_filter.data());
+    std::vector<double> less_zero = x.doubles, sums(d_filter.size());
+    for (double& number : less_zero) number -= kZero;
+    reference::conv2d_backward_filter<double>(reference, less_zero.data(), d_y.doubles.data(), sums);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      ASSERT_EQ(d_filter[i], static_cast<float>(sums[i]) * scales[i % scales.size()]) << "of the filter, element " << i;
+  }
+}
+
+class ByteGradientSums : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_int8_products()) GTEST_SKIP() << "this processor has no exact products of signed bytes";
+  }
+  void TearDown() override { set_thread_count(threads_); }
+
+ private:
+  const int threads_ = thread_count();
+};
+
+TEST_F(ByteGradientSums, OfConvolutionsAreExact) {
+  const Conv2dAttributes strided = {.strides = {2, 2}}, valid = {.padding = Padding::kValid};
+  const std::vector<ConvolutionCase> cases = {
+      {{2, 7, 9}, {3, 3}, {}},
+      {{5, 14, 14}, {5, 5}, valid},
+      {{3, 11, 6}, {5, 3}, {.strides = {2, 1}}},
+      {{2, 12, 12}, {3, 3}, {.dilations = {2, 3}}},
+      {{2, 7, 7}, {2, 4}, {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
+      {{3, 5, 4}, {1, 1}, {}},
+      {{5, 6, 7}, {1, 1}, strided},
+      {{2, 10, 9}, {3, 3}, {.strides = {2, 2}, .padding = Padding::kValid}},
+      {{1, 33, 1}, {3, 1}, strided},
+      {{7, 1, 1}, {1, 1}, {}},
+      {{4, 16, 16}, {3, 3}, {}},
+  };
+  OneIn chosen(6);
+  for (const ConvolutionCase& of : cases)
+    for (const auto& [in, out] : {std::pair{1, 1}, {3, 16}, {6, 16}, {16, 16}, {17, 33}, {32, 64}, {40, 9}, {64, 48}})
+      for (const int threads : {1, 2, 3}) {
+        if (!chosen()) continue;
+        set_thread_count(threads);
+        check_sums(of, in, out, threads == 2);
+        if (HasFatalFailure()) return;
+      }
+}
+
+/// 2 * 80 * 80 * 4 * 255 * 128 products leave 32 bits: parts of them are added up in 64.
+TEST_F(ByteGradientSums, OfManyPixelsAreExact) {
+  set_thread_count(2);
+  check_sums({{8, 80, 80}, {3, 3}, {}}, 1, 2, true);
+  check_sums({{8, 80, 80}, {1, 1}, {}}, 2, 3, true);
+}
+
+std::vector<float> drawn(std::int64_t n, std::uint64_t key) {
+  std::vector<float> numbers(static_cast<std::size_t>(n));
+  Random random(key);
+  for (float& number : numbers) number = random.normal();
+  return numbers;
+}
+
+TEST(ByteGradient, StandsForTheGradientInTheMean) {
+  constexpr std::int64_t kPictures = 2, kColumns = 3;
+  constexpr int kDraws = 4000;
+  const std::vector<float> d_y = drawn(kPictures * 4 * kColumns, 1), scales = {0.5, 2, 0.125};
+  std::vector<double> input_sums(d_y.size()), filter_sums(d_y.size());
+  reference::ByteGradient bytes;
+  for (int key = 0; key < kDraws; ++key) {
+    bytes = reference::byte_gradient(d_y, kPictures, scales, mix(7, static_cast<std::uint64_t>(key)), 0);
+    for (std::size_t i = 0; i < d_y.size(); ++i) {
+      input_sums[i] += bytes.for_input[i];
+      filter_sums[i] += bytes.for_filter[i];
+    }
+  }
+  for (std::size_t i = 0; i < d_y.size(); ++i) {
+    const double g = double{d_y[i]} * scales[i % kColumns];
+    const double step = bytes.input_steps[i / (d_y.size() / kPictures)];
+    // A draw deviates by at most half a step.
+    constexpr double kErrors = 4;
+    const double tolerance = kErrors * 0.5 / std::sqrt(double{kDraws});
+    EXPECT_NEAR(input_sums[i] / kDraws, g / step, tolerance) << i;
+    EXPECT_NEAR(filter_sums[i] / kDraws, g / bytes.filter_step, tolerance) << i;
+  }
+  // Nothing but the largest reaches the end.
+  EXPECT_EQ(*std::ranges::max_element(bytes.for_filter, {}, [](int byte) { return std::abs(byte); }) % 127, 0);
+}
+
+TEST(ByteGradient, TakesWhatIsNoNumberAlong) {
+  for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    std::vector<float> d_y = drawn(8, 2);
+    d_y[5] = wrong;
+    const auto bytes = reference::byte_gradient(d_y, 2, std::vector<float>{1}, 3, 0);
+    EXPECT_GT(bytes.input_steps[0], 0);
+    EXPECT_TRUE(std::isnan(bytes.input_steps[1]));
+    EXPECT_TRUE(std::isnan(bytes.filter_step));
+  }
+  const auto none = reference::byte_gradient(std::vector<float>(6, 1e-32f), 3, std::vector<float>{1}, 3, 0);
+  EXPECT_EQ(none.input_steps, std::vector<float>(3, 0));
+  EXPECT_EQ(none.for_filter, std::vector<std::int8_t>(6, 0));
+}
+
+}  // namespace
+}  // namespace miniqat::layers::byte_gradient_test
