@@ -1,7 +1,7 @@
 // Our side of experiments/bench-peers: prepares a case, says so, and then runs it on demand, so that it can take turns
 // with another program on the same machine. Started by that script.
 //
-//   peer_steps train MODEL BATCH SIDE float|tf|single|w4a4 THREADS
+//   peer_steps train MODEL BATCH SIDE float|tf|single[-int8|-bfloat16]|w4a4[-int8|-bfloat16] THREADS
 //   peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS
 //
 // Talks as experiments/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
@@ -41,6 +41,17 @@ std::optional<quantize::RewriteOptions> rewrite_of(const std::string& name) {
   fail("unknown arithmetic \"", name, "\"");
 }
 
+/// "-int8" or "-bfloat16" behind the arithmetic: what gradients are rounded to. Takes it away.
+FactorRounding take_rounding(std::string& name) {
+  const auto takes = [&name](std::string_view ending) {
+    if (!name.ends_with(ending)) return false;
+    name.resize(name.size() - ending.size());
+    return true;
+  };
+  if (takes("-int8")) return FactorRounding::kGradientsToInt8;
+  return takes("-bfloat16") ? FactorRounding::kGradientsToBfloat16 : FactorRounding::kNone;
+}
+
 constexpr int kWarmUp = 10;
 
 /// Learned ranges start far too wide for four bits: sets them to those that the same network observes while it trains.
@@ -55,12 +66,15 @@ void start_ranges(bench::NoiseTraining& training, bench::NoiseWorkload workload)
 }
 
 Peer training_peer(const std::vector<std::string>& arguments) {
+  std::string arithmetic = arguments.at(3);
+  const FactorRounding rounding = take_rounding(arithmetic);
   const bench::NoiseWorkload workload = {.model = arguments.at(0),
                                          .batch = std::stol(arguments.at(1)),
                                          .side = std::stol(arguments.at(2)),
                                          .learning_rate = arguments.at(0).starts_with("lenet") ? 0.005 : 0.02,
-                                         .rewrite = rewrite_of(arguments.at(3)),
-                                         .arithmetic = Arithmetic::kInteger};
+                                         .rewrite = rewrite_of(arithmetic),
+                                         .arithmetic = Arithmetic::kInteger,
+                                         .rounding = rounding};
   set_thread_count(std::stoi(arguments.at(4)));
   const auto training = std::make_shared<bench::NoiseTraining>(workload);
   if (workload.rewrite && workload.rewrite->ranges == quantize::RangeChoice::kLearned)
@@ -180,7 +194,7 @@ int run(const std::vector<std::string>& arguments) {
   if (rest.size() == 5 && arguments[0] == "train") return serve(training_peer(rest));
   if (rest.size() == 4 && arguments[0] == "fake_quant") return serve(fake_quant_peer(rest));
   std::fprintf(stderr,
-               "usage: peer_steps train MODEL BATCH SIDE float|tf|single|w4a4 THREADS\n"
+               "usage: peer_steps train MODEL BATCH SIDE float|tf|single[-int8|-bfloat16]|w4a4[-int8|-bfloat16] THREADS\n"
                "       peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS\n");
   return 2;
 }

@@ -57,6 +57,11 @@ def has_bfloat16(known):
     return bool(known & {"amx_bf16", "avx512_bf16"})
 
 
+def has_vnni(known):
+    """Exact products of signed bytes."""
+    return bool(known & {"avx512_vnni", "avx_vnni", "amx_int8"})
+
+
 def torch_capabilities(known):
     """Those of PyTorch's capabilities beyond its baseline that a processor with these flags has, or the baseline alone."""
     return [name for name, needed in NEEDED.items() if needed <= known] or ["default"]

@@ -1,5 +1,6 @@
 #include "integer/kernels/product.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "core/kernels/instruction_set.h"
@@ -57,6 +58,7 @@ void PackedWeights::pack(const Layer& layer, std::int64_t segment) {
   auto* packed = weights_.data<std::int8_t>();
   const std::int64_t rows = layer.filter.elements() / columns_;
   const std::int64_t padded_segment = round_up(segment, 4);
+  constexpr int kNarrow = 64;
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t padded_row = row / segment * padded_segment + row % segment;
     for (std::int64_t o = 0; o < columns_; ++o) {
@@ -64,6 +66,7 @@ void PackedWeights::pack(const Layer& layer, std::int64_t segment) {
       const std::int64_t width = std::min(shape_.columns, round_up(columns_ - first, shape_.lanes));
       const std::int64_t place = first * groups_ * 4 + padded_row / 4 * width * 4 + (o - first) * 4 + padded_row % 4;
       packed[place] = static_cast<std::int8_t>(layer.weight_units(row * columns_ + o) - corrections[o]);
+      narrow_ = narrow_ && std::abs(packed[place]) <= kNarrow;
     }
   }
 }
@@ -74,7 +77,8 @@ PackedWeights::View PackedWeights::view() const {
           .corrections = corrected_ ? corrections_.data<std::int32_t>() : nullptr,
           .requantization = requantization_.view(),
           .columns = columns_,
-          .groups = groups_};
+          .groups = groups_,
+          .narrow = narrow_};
 }
 
 namespace {

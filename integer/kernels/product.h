@@ -52,6 +52,8 @@ class PackedWeights {
     std::int64_t columns;
     /// The groups of four rows, padding included.
     std::int64_t groups;
+    /// All weights are within +-64: 16 bits hold the sum of two products with unsigned bytes.
+    bool narrow;
   };
   View view() const;
 
@@ -71,6 +73,7 @@ class PackedWeights {
   std::int64_t groups_;
   Tensor weights_, bias_, corrections_;
   bool corrected_ = false;
+  bool narrow_ = true;
   Requantization requantization_;
 };
 

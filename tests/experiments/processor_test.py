@@ -52,12 +52,14 @@ class ProcessorTest(unittest.TestCase):
     def test_peers_are_capped_as_we_are(self):
         known = set((AVX512 + " avx512_bf16 amx_bf16 avx_vnni").split())
         self.assertTrue(processor.has_bfloat16(known))
+        self.assertTrue(processor.has_vnni(known))
         for environment in ({}, {"MINIQAT_MAX_ISA": "amx"}):
             self.assertEqual((processor.caps(known, environment), processor.within_cap(known, environment)), ({}, known))
         avx2, baseline = {"MINIQAT_MAX_ISA": "avx2"}, {"MINIQAT_MAX_ISA": "baseline"}
         self.assertEqual(processor.within_cap(known, avx2), set(AVX2.split()))
         self.assertEqual(processor.caps(known, avx2)["ONEDNN_MAX_CPU_ISA"], "AVX2")
         self.assertFalse(processor.has_bfloat16(processor.within_cap(known, avx2)))
+        self.assertFalse(processor.has_vnni(processor.within_cap(known, avx2)))
         self.assertEqual(processor.within_cap(known, baseline), {"sse2", "ssse3", "sse4_1", "f16c", "bmi2"})
         for environment in (avx2, baseline):
             variants = processor.torch_variants(processor.within_cap(known, environment))

@@ -192,6 +192,20 @@ TEST(IntegerEngine, ExtremeWeightsAndInputs) {
         }
 }
 
+/// Up to 64 pairs of products fit into 16 bits, beyond not.
+TEST(IntegerEngine, WeightsWhosePairsJustFitAndJustNot) {
+  for (const int weight : {-66, -65, -64, 64, 65, 66}) {
+    Model model = one_layer(LayerKind::kConv2d, {6, 5, 37}, {.window = {3, 3}}, 67);
+    auto& layer = std::get<Layer>(model.operations[0].action);
+    std::ranges::fill(layer.weights, static_cast<std::uint8_t>(128 + weight));
+    layer.weight_zero_points = {128};
+    layer.multipliers = {multiplier_for(0.00004)};
+    model.tensors[0].grid.zero_point = 0;
+    model.tensors[1].grid.zero_point = weight < 0 ? 255 : 0;
+    expect_same(model, images_of(model, 3, 255), concat("weights of ", weight));
+  }
+}
+
 TEST(IntegerEngine, SumsUpToTheLastOf32Bits) {
   // 33025 inputs of 255 times weights of 255: 2^31 - 1 less 32767.
   Model model = one_layer(LayerKind::kFullyConnected, {33025}, {}, 5);
