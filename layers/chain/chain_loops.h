@@ -1,6 +1,6 @@
 // The loops of chain_kernels.cpp, compiled per instruction set (see core/kernels/per_instruction_set.h).
 
-#include "layers/kernels/lanes_loops.h"
+#include "layers/kernels/float_vector_loops.h"
 
 /// Which of ChainMap's vectors there are.
 enum class MapKind { kNone, kOffset, kFull };
@@ -174,11 +174,11 @@ using ShortLanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES < 32 ? MINIQAT_
 template <class Body>
 static void with_lanes(std::int64_t channels, const Body& body) {
   if (channels > 8)
-    body(Lanes{});
+    body(Floats{});
   else if (channels > 4)
     body(ShortLanes{});
   else
-    body(FourLanes{});
+    body(FourFloats{});
 }
 
 /// What is written down of the taps that were largest.

@@ -2,7 +2,7 @@
 // of V: those of the instruction set, then of four, then single ones. An element sees the same operations in the same
 // order in all.
 
-#include "layers/kernels/lanes_loops.h"
+#include "layers/kernels/float_vector_loops.h"
 
 /// What `kPixels` neighbouring pixels of a run see: the sources of the taps of one row, which follow each other closely
 /// (a run's are `kStep` pixels apart from pixel to pixel), so that pixels share them.
@@ -23,8 +23,8 @@ template <class Body>
 [[gnu::always_inline]] inline void for_channels(std::int64_t channels, const Body& body) {
   constexpr std::int64_t kLanes = MINIQAT_VECTOR_BYTES / sizeof(float);
   std::int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) body(static_cast<Lanes*>(nullptr), c);
-  for (; c + 4 <= channels; c += 4) body(static_cast<FourLanes*>(nullptr), c);
+  for (; c + kLanes <= channels; c += kLanes) body(static_cast<Floats*>(nullptr), c);
+  for (; c + 4 <= channels; c += 4) body(static_cast<FourFloats*>(nullptr), c);
   for (; c < channels; ++c) body(static_cast<float*>(nullptr), c);
 }
 

@@ -2,7 +2,7 @@
 // taps) by channels are summed up in registers: as many as the instruction set has room for, and as many pointers as
 // the CPU has.
 
-#include "layers/kernels/lanes_loops.h"
+#include "layers/kernels/float_vector_loops.h"
 
 #if MINIQAT_VECTOR_BYTES == 64
 using Lanes16 __attribute__((vector_size(64))) = float;

@@ -1,6 +1,6 @@
 // The loop of layers/mean.cpp (see core/kernels/per_instruction_set.h).
 
-using Lanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES))) = float;
+using Floats __attribute__((vector_size(MINIQAT_VECTOR_BYTES))) = float;
 
 /// sums[c] = sum over `rows` (at most kShort) rows, `step` apart, of x[row][c].
 void add_rows(const float* x, std::int64_t rows, std::int64_t step, std::int64_t channels, float* sums) {
@@ -8,11 +8,11 @@ void add_rows(const float* x, std::int64_t rows, std::int64_t step, std::int64_t
   std::int64_t c = 0;
   // As many sums as hide the latency of an addition.
   for (; c + 4 * kLanes <= channels; c += 4 * kLanes) {
-    Lanes total[4] = {};
+    Floats total[4] = {};
     for (std::int64_t row = 0; row < rows; ++row)
 #pragma GCC unroll 4
       for (int v = 0; v < 4; ++v) {
-        Lanes value;
+        Floats value;
         __builtin_memcpy(&value, x + row * step + c + v * kLanes, sizeof value);
         total[v] += value;
       }

@@ -1,7 +1,7 @@
 // The loops of layers/pool.cpp (see core/kernels/per_instruction_set.h): pixels one by one, channels in vectors of V -
 // those of the instruction set, else of four, else single ones. The last vector of a pixel overlaps the one before it.
 
-#include "layers/kernels/lanes_loops.h"
+#include "layers/kernels/float_vector_loops.h"
 
 /// Vectors of one float: GCC has no such type for comparisons.
 struct One {};
@@ -9,15 +9,15 @@ struct One {};
 /// Calls body(vector type, c) so that all channels are seen, some twice; with One where there are fewer than four.
 template <class Body>
 [[gnu::always_inline]] inline void for_channels(std::int64_t channels, const Body& body) {
-  constexpr std::int64_t kLanes = Related<Lanes>::kLanes;
+  constexpr std::int64_t kLanes = Related<Floats>::kLanes;
   if (channels >= kLanes) {
     std::int64_t c = 0;
-    for (; c + kLanes <= channels; c += kLanes) body(static_cast<Lanes*>(nullptr), c);
-    if (c < channels) body(static_cast<Lanes*>(nullptr), channels - kLanes);
+    for (; c + kLanes <= channels; c += kLanes) body(static_cast<Floats*>(nullptr), c);
+    if (c < channels) body(static_cast<Floats*>(nullptr), channels - kLanes);
   } else if (channels >= 4) {
     std::int64_t c = 0;
-    for (; c + 4 <= channels; c += 4) body(static_cast<FourLanes*>(nullptr), c);
-    if (c < channels) body(static_cast<FourLanes*>(nullptr), channels - 4);
+    for (; c + 4 <= channels; c += 4) body(static_cast<FourFloats*>(nullptr), c);
+    if (c < channels) body(static_cast<FourFloats*>(nullptr), channels - 4);
   } else {
     for (std::int64_t c = 0; c < channels; ++c) body(static_cast<One*>(nullptr), c);
   }

@@ -1,7 +1,7 @@
 // Vectors of floats for other files of loops (see core/kernels/per_instruction_set.h), which include this one.
 
-using Lanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES))) = float;
-using FourLanes __attribute__((vector_size(16))) = float;
+using Floats __attribute__((vector_size(MINIQAT_VECTOR_BYTES))) = float;
+using FourFloats __attribute__((vector_size(16))) = float;
 
 /// The types that go with a vector of floats: the masks of comparisons (int32), and winners as they are in memory.
 template <class V>
