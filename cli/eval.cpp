@@ -8,6 +8,7 @@
 #include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/model_start.h"
 #include "cli/notes.h"
 #include "core/engine/profile.h"
 #include "core/text/classic.h"
@@ -23,6 +24,7 @@
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
+#include "training/settings/settings_of_data.h"
 #include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"
 #include "training/task/metrics.h"
@@ -52,19 +54,14 @@ struct EvalArguments {
   std::optional<double> threshold;
 };
 
-/// The settings that say how --model reads own files; a run has its own, and the file knows how numbers are
-/// standardised.
-constexpr const char* kReadingSettings[] = {
-    "target",      "inputs",  "answers",   "group_by",  "test_groups", "pad_to",       "features", "frames", "snr_db",
-    "sample_rate", "seconds", "window_ms", "stride_ms", "bands",       "coefficients", "low_hz",   "high_hz"};
-
+/// For --model; a run has its own settings, and the file knows how numbers are standardised.
 using ReadingFlags = SettingFlags<TrainSettings>;
 
 FlagChanges reading_changes() {
-  return {.only = {std::begin(kReadingSettings), std::end(kReadingSettings)},
+  return {.only = {kReadingSettings.begin(), kReadingSettings.end()},
           .groups = {{.heading = "Own files of --model",
                       .first = {},
-                      .more = {std::begin(kReadingSettings), std::end(kReadingSettings)}}}};
+                      .more = {kReadingSettings.begin(), kReadingSettings.end()}}}};
 }
 
 /// What is evaluated, in words.
@@ -278,9 +275,11 @@ void evaluate_file(const EvalArguments& arguments, const ReadingFlags& flags) {
   refuse_of_other_tasks(arguments, task);
   TrainSettings reading;
   flags.apply(reading);
+  for (const std::string& name : flags.given()) reading.given.insert(name);
   reading.dataset = arguments.dataset;
   datasets::LoadOptions options = load_options(model, task, reading);
   options.skip_broken = arguments.skip_broken;
+  options.accept_kind = [&](datasets::DataKind kind) { require_settings_of(kind, reading); };
   options.accept = [&](const Shape& example) {
     require_pictures_fit(model, example, arguments.dataset, arguments.model);
   };

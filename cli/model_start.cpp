@@ -1,6 +1,7 @@
 #include "cli/model_start.h"
 
 #include <tuple>
+#include <vector>
 
 #include "cli/notes.h"
 #include "importers/onnx/import.h"
@@ -24,7 +25,10 @@ void require_run_or_model(const std::string& run, const TrainFlags& flags, const
     throw MissingArgument(
         "--run is required: RUN or --run RUN, the directory of a float run; or --model MODEL.onnx with --dataset");
   if (!run.empty() && has_model) throw UsageError("give a float run or --model, not both");
-  for (const char* setting : kSettingsOfModel)
+  std::vector<const char*> own(kSettingsOfModel.begin(), kSettingsOfModel.end());
+  own.insert(own.end(), kReadingSettings.begin(), kReadingSettings.end());
+  own.insert(own.end(), {"no_standardise", "task"});
+  for (const char* setting : own)
     if (const bool is_for_dataset = !dataset.empty() && setting == std::string_view("skip_broken");
         !has_model && !is_for_dataset && flags.was_given(setting))
       throw UsageError(concat(flag_of(setting), " goes with --model: a float run has its own"));

@@ -29,9 +29,14 @@ Graph read_graph_file(const std::string& path, const std::string& image_size);
 inline constexpr std::array<const char*, 6> kSettingsOfModel = {"output", "image_size", "colour",
                                                                 "mean",   "std",        "skip_broken"};
 
+/// Settings that say how numbers and sounds of one's own are read, which a float run knows as well.
+inline constexpr std::array<const char*, 17> kReadingSettings = {
+    "target",      "inputs",  "answers",   "group_by",  "test_groups", "pad_to",       "features", "frames", "snr_db",
+    "sample_rate", "seconds", "window_ms", "stride_ms", "bands",       "coefficients", "low_hz",   "high_hz"};
+
 using TrainFlags = SettingFlags<training::TrainSettings>;
 
-/// Throws UsageError unless there is a run or a --model, and not both, and for flags that need --model. `flags` have
+/// Throws UsageError unless there is a run or a --model, and not both, and for flags of what a run has. `flags` have
 /// "model" and kSettingsOfModel. `dataset`: that of --dataset, which a run may be given, too.
 void require_run_or_model(const std::string& run, const TrainFlags& flags, const std::string& dataset = {});
 

@@ -142,7 +142,9 @@ const KnownDataset& find_dataset(const std::string& name) {
 
 Splits load(const std::string& name, const Path& data_dir, const LoadOptions& options) {
   if (is_path(name)) return load_user_files(name, options);
-  return find_dataset(name).load(name, data_dir, options);
+  const KnownDataset& known = find_dataset(name);
+  if (options.accept_kind) options.accept_kind(known.kind());
+  return known.load(name, data_dir, options);
 }
 
 }  // namespace miniqat::datasets

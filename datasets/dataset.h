@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/tensors/tensor.h"
+#include "datasets/data_kind.h"
 #include "datasets/number_options.h"
 #include "datasets/picture_options.h"
 #include "datasets/sound/features.h"
@@ -124,6 +125,8 @@ struct LoadOptions {
   /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.) Also given the shape
   /// of an example of a user's own files, which for numbers has a rank of 1 to 3.
   std::function<void(const Shape& example)> accept = {};
+  /// Given what the data are as soon as that is known, for folders before any file is read: who wants others may throw.
+  std::function<void(DataKind kind)> accept_kind = {};
 
   // For a user's own files (user_files.h).
 
@@ -163,6 +166,8 @@ struct KnownDataset {
   std::optional<SoundOptions> sounds = {};
   double snr_db = 0;
   Splits (*load)(const std::string& name, const std::filesystem::path& data_dir, const LoadOptions& options);
+
+  DataKind kind() const { return sounds ? DataKind::kDrawnSounds : DataKind::kNamedPictures; }
 };
 
 /// All of them, the default first.

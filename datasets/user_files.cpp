@@ -93,11 +93,19 @@ class UserFiles {
   FoundParts from_folder() const {
     require_no_dead_links(path_);
     const std::map<Part, fs::path> folders = existing(path_, true, {""});
-    if (const auto recordings = recording_folders(folders); are_enough(recordings))
+    if (const auto recordings = recording_folders(folders); are_enough(recordings)) {
+      tell_kind(DataKind::kRecordings);
       return read_recordings(path_, recordings, options_);
-    if (const auto sounds = sound_folders(folders); are_enough(sounds)) return read_sounds(path_, sounds, options_);
+    }
+    if (const auto sounds = sound_folders(folders); are_enough(sounds)) {
+      tell_kind(DataKind::kSounds);
+      return read_sounds(path_, sounds, options_);
+    }
     if (folders.contains(Part::kTrain)) return from_parts(folders);
-    if (FoundParts parts = from_idx(); !parts.found.empty()) return parts;
+    if (FoundParts parts = from_idx(); !parts.found.empty()) {
+      tell_kind(DataKind::kPictureArrays);
+      return parts;
+    }
     const std::vector<std::string> arrays = npy_names(path_);
     const bool are_numbers = inputs() != Inputs::kPictures && are_enough(find_arrays_of_numbers(arrays));
     if (are_enough(find_arrays(arrays)) || (are_numbers && inputs() == Inputs::kNumbers)) return from_npy(arrays);
@@ -117,6 +125,7 @@ class UserFiles {
 
   FoundParts from_ts(const fs::path& file) const {
     if (inputs() == Inputs::kPictures) fail(file, " holds series of numbers, no pictures");
+    tell_kind(DataKind::kSeries);
     return read_ts(ts_parts(file), options_);
   }
 
@@ -151,6 +160,10 @@ class UserFiles {
     return found;
   }
 
+  void tell_kind(DataKind kind) const {
+    if (options_.accept_kind) options_.accept_kind(kind);
+  }
+
   /// Folders with the names of parts.
   FoundParts from_parts(const std::map<Part, fs::path>& folders) const {
     std::vector<std::string> taken, others = folders_in(path_);
@@ -179,6 +192,8 @@ class UserFiles {
   }
 
   FoundParts from_pictures(const std::map<Part, fs::path>& folders) const {
+    tell_kind(DataKind::kPictureFolders);
+    if (options_.numbers.inputs == Inputs::kNumbers) fail(path_, " holds folders of pictures, no numbers");
     std::vector<fs::path> paths;
     for (const auto& [part, folder] : folders) paths.push_back(folder);
     PartsOfFolders read = read_part_folders(path_, paths, options_);
@@ -200,6 +215,8 @@ class UserFiles {
     FoundParts parts;
     const std::string no_pictures = inputs() == Inputs::kNumbers ? "" : put_pictures(arrays, read, parts);
     if (parts.found.empty()) put_numbers(arrays, read, no_pictures, parts);
+    tell_kind(parts.found.begin()->second.images.dtype() == DType::kUInt8 ? DataKind::kPictureArrays
+                                                                          : DataKind::kArrays);
     std::set<std::string> others(names.begin(), names.end());
     for (const auto& [part, pair] : pairs_of(arrays)) {
       if (parts.found.at(part).images.dtype() == DType::kUInt8 && pair.labels.empty()) fail_unnamed(names);
@@ -314,17 +331,24 @@ class UserFiles {
   FoundParts from_csv(const std::map<Part, fs::path>& files) const {
     const NumberOptions& numbers = options_.numbers;
     const bool asked_for = !numbers.target.empty() || !numbers.group_by.empty();
-    if (inputs() == Inputs::kNumbers || (inputs() == Inputs::kAuto && asked_for))
-      return read_number_tables(files, options_);
+    if (inputs() == Inputs::kNumbers || (inputs() == Inputs::kAuto && asked_for)) return from_number_tables(files);
+    FoundParts pictures;
     try {
-      return from_picture_tables(files);
+      pictures = from_picture_tables(files);
     } catch (const Error& error) {
       const auto is_name = [&](const std::string& word) { return is_column_name(numbers, word); };
       if (inputs() == Inputs::kPictures || !table_has_names(files.begin()->second, is_name)) throw;
-      FoundParts parts = read_number_tables(files, options_);
+      FoundParts parts = from_number_tables(files);
       note_numbers(error.what(), parts);
       return parts;
     }
+    tell_kind(DataKind::kPictureArrays);
+    return pictures;
+  }
+
+  FoundParts from_number_tables(const std::map<Part, fs::path>& files) const {
+    tell_kind(DataKind::kTables);
+    return read_number_tables(files, options_);
   }
 
   FoundParts from_picture_tables(const std::map<Part, fs::path>& files) const {

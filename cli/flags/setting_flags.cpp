@@ -88,6 +88,7 @@ void check_calibration(const SettingFlags<CalibrateSettings>& flags, const Calib
 
 void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settings) {
   flags.apply(settings);
+  for (const std::string& name : flags.given()) settings.given.insert(name);
   const auto refuse = [&](const char* setting, bool ignored, const std::string& beside) {
     if (ignored && flags.was_given(setting)) refuse_ignored(flag_of(setting), beside);
   };

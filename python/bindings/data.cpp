@@ -20,6 +20,7 @@
 #include "python/bindings/handles.h"
 #include "python/bindings/values.h"
 #include "training/settings/settings.h"
+#include "training/settings/settings_of_data.h"
 #include "training/settings/train_settings.h"
 
 namespace miniqat::python {
@@ -247,6 +248,7 @@ void take_keywords(const py::kwargs& keywords, training::TrainSettings& how) {
     if (std::ranges::find(known, item.key()) == known.end())
       throw py::type_error(unknown_name("keyword", item.key(), known));
   training::settings_from_json(given, how, "load");
+  for (const auto& item : given.items()) how.given.insert(item.key());
 }
 
 py::tuple load(const std::string& name, const std::filesystem::path& data_dir, std::optional<std::int64_t> train_size,
@@ -261,11 +263,13 @@ py::tuple load(const std::string& name, const std::filesystem::path& data_dir, s
     how.colour = colour;
     how.mean = mean;
     how.deviation = std;
+    how.skip_broken = skip_broken;
     return datasets::load(name, data_dir,
                           {.seed = seed,
                            .train_size = train_size,
                            .test_size = test_size,
                            .snr_db = how.sounds.snr_db,
+                           .accept_kind = [&](datasets::DataKind kind) { training::require_settings_of(kind, how); },
                            .pictures = training::picture_options(how),
                            .numbers = training::number_options(how),
                            .sounds = how.sounds.options(name),

@@ -65,6 +65,9 @@ class Numbers(unittest.TestCase):
             train, test = miniqat.load(path, target="yield")
             self.assertEqual((train.images.shape[1], train.targets.shape[1]), (4, 1))
             plain, _ = miniqat.load(path, target="yield", no_standardise=True)
+            for keyword, value in {"pad_to": 8, "bands": 40, "image_size": "8"}.items():
+                with self.assertRaisesRegex(miniqat.UsageError, f"{keyword} has no effect with .*, tables of numbers"):
+                    miniqat.load(path, target="yield", **{keyword: value})
             self.assertIsNone(plain.mean)
             np.testing.assert_allclose(plain.images, X[:len(plain)] if len(plain) == 240 else plain.images)
             self.assertAlmostEqual(float(train.mean[0]), float(plain.images[:, 0].mean()), places=4)

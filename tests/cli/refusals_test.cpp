@@ -176,8 +176,8 @@ TEST_F(RefusalsTest, SettingsOutOfRange) {
 --ranges learned --range-learning-rate -1|nan|inf|1e39 => --range-learning-rate must be a finite number >= 0
 --ranges learned --range-learning-rate 10 => --range-learning-rate must be at most 1, got 10 ... (0.003 is 0.3%)
 --ranges learned --range-learning-rate fast => --range-learning-rate ... "fast"
---dataset synthetic --image-size 8 => --image-size ... own files
---dataset mnist --std 0.5 => --std ... own files
+--dataset synthetic --image-size 8 => --image-size has no effect with --dataset synthetic ... it is for folders of pictures
+--dataset mnist --std 0.5 => --std ... it is for folders of pictures
 --dataset ./x --image-size 0|8x|x8|8x8x8|-8|8.5|4097 => --image-size must be HxW ... got "$"
 --dataset ./x --colour gray => --colour must be auto, grey or rgb, got "gray"
 --dataset ./x --mean 2 => --mean must be in [0, 1]

@@ -296,8 +296,8 @@ TEST_F(MachineTest, VariedSoundsAreResumedToTheBit) {
 TEST_F(MachineTest, FlagsOfSoundsWithoutEffectAreRefused) {
   const std::string own = " --dataset sums.csv --target sum --model mlp --steps 1 --batch-size 10 --out x";
   const std::pair<std::string, const char*> cases[] = {
-      {concat("train --shift-ms 3", own), "are for sounds"},
-      {concat("train --frames 5", own), "--frames is for sounds"},
+      {concat("train --shift-ms 3", own), "--shift-ms has no effect"},
+      {concat("train --frames 5", own), "--frames has no effect"},
       {concat("train --noise-db 3", own), "--noise-db goes with --noise"},
       {concat("train --snr-db 3", own), "--snr-db has no effect"},
       {concat(kPump, "--features raw --out x"), "--frames must be 0 for raw samples"},
@@ -317,7 +317,7 @@ TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --augment shift", own))), {"--augment", "pictures"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --label-smoothing 0.1", own))), {"label_smoothing"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --class-weights balanced", own))), {"classes"}));
-  EXPECT_TRUE(mentions(line_of(refused("train --target sum --steps 1 --out x")), {"--target", "own files"}));
+  EXPECT_TRUE(mentions(line_of(refused("train --target sum --steps 1 --out x")), {"--target", "tables of numbers"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model autoencoder --task regress", own))),
                        {"autoencoder: the numbers are [10,2]", "needs [10,1]"}));
   EXPECT_FALSE(fs::exists(place_.path() / "x")) << "a run that cannot begin leaves nothing behind";

@@ -14,6 +14,7 @@
 #include "datasets/user_files.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
+#include "training/settings/settings_of_data.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {
@@ -230,12 +231,17 @@ datasets::Splits load_wanted_data(const TrainSettings& settings) {
                                 .sounds = settings.sounds.options(settings.dataset),
                                 .variation = settings.sounds.variation(),
                                 .skip_broken = settings.skip_broken};
+  options.accept_kind = [&](datasets::DataKind kind) { require_settings_of(kind, settings); };
   // The models that have a name are made to the pictures' measure.
   if (is_graph_file(settings.model))
     options.accept = [&](const Shape& example) {
       require_pictures_fit(classifier_options(settings), example, settings.dataset);
     };
-  if (settings.data && options.accept) options.accept(settings.data->train.example_shape());
+  if (settings.data) {
+    using enum datasets::DataKind;
+    options.accept_kind(settings.data->train.has_pictures() ? kPictureArrays : kArrays);
+    if (options.accept) options.accept(settings.data->train.example_shape());
+  }
   const datasets::Splits data =
       settings.data ? *settings.data : datasets::load(settings.dataset, settings.data_dir, options);
   return as_usage([&] { return with_validation_part(data, settings); });

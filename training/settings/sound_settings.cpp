@@ -41,8 +41,6 @@ void SoundSettings::check(const std::string& dataset) const {
   check_limits(table(), *this);
   if (noise.empty() && noise_db != SoundSettings().noise_db)
     throw UsageError("--noise-db goes with --noise, a folder of sounds");
-  if (snr_db && !draws_sounds(dataset))
-    refuse_ignored("--snr-db", concat("--dataset ", dataset, ", whose sounds are not drawn"));
   options(dataset);
 }
 

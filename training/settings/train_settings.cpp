@@ -17,6 +17,7 @@
 #include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"
+#include "training/settings/settings_of_data.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {
@@ -126,22 +127,9 @@ datasets::Colour colour_from(const std::string& name) {
   throw UsageError(wrong_choice("--colour", name, {"auto", "grey", "rgb"}));
 }
 
-/// The first flag for own pictures that was given; "" without any.
-std::string given_picture_flag(const TrainSettings& settings) {
-  const TrainSettings untouched;
-  if (settings.image_size != untouched.image_size) return "--image-size";
-  if (settings.colour != untouched.colour) return "--colour";
-  if (settings.mean != untouched.mean) return "--mean";
-  if (settings.deviation != untouched.deviation) return "--std";
-  return settings.skip_broken ? "--skip-broken" : "";
-}
-
 }  // namespace
 
 datasets::PictureOptions picture_options(const TrainSettings& settings) {
-  const std::string flag = given_picture_flag(settings);
-  if (!flag.empty() && !datasets::is_path(settings.dataset))
-    refuse_ignored(flag, concat("--dataset ", settings.dataset, ": it is for your own files"));
   datasets::PictureOptions options;
   if (!settings.image_size.empty()) std::tie(options.height, options.width) = image_size_from(settings.image_size);
   options.colour = colour_from(settings.colour);
@@ -169,17 +157,6 @@ std::vector<std::string> words_of(const std::string& text) {
 }  // namespace
 
 datasets::NumberOptions number_options(const TrainSettings& settings) {
-  const TrainSettings untouched;
-  const auto refuse = [&](const auto TrainSettings::*setting, const char* flag) {
-    if (settings.*setting != untouched.*setting && !datasets::is_path(settings.dataset) && !settings.data)
-      refuse_ignored(flag, concat("--dataset ", settings.dataset, ": it is for your own files"));
-  };
-  refuse(&TrainSettings::inputs, "--inputs");
-  refuse(&TrainSettings::target, "--target");
-  refuse(&TrainSettings::answers, "--answers");
-  refuse(&TrainSettings::no_standardise, "--no-standardise");
-  refuse(&TrainSettings::pad_to, "--pad-to");
-  refuse(&TrainSettings::group_by, "--group-by");
   if (settings.group_by.empty() && !settings.test_groups.empty())
     throw UsageError("--test-groups goes with --group-by, which says what a group is");
   return {.inputs = settings.inputs,
@@ -302,6 +279,8 @@ void check(const TrainSettings& settings) {
   if (!settings.output.empty() && !is_graph_file(settings.model))
     refuse_ignored("--output", concat("--model ", settings.model, ", which has one output"));
   check_dataset(settings.dataset, "");
+  if (!datasets::is_path(settings.dataset) && !settings.data)
+    require_settings_of(datasets::find_dataset(settings.dataset).kind(), settings);
   if (settings.task != kTaskOfData) as_usage([&] { find_task(settings.task); });
   picture_options(settings);
   number_options(settings);

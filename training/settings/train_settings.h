@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -140,6 +141,9 @@ struct TrainSettings {
   /// The data where somebody has read them already, without a validation part; null where `dataset` is to be read. Not
   /// a setting, either.
   std::shared_ptr<const datasets::Splits> data = {};
+
+  /// The settings that somebody chose, by name, even where they are the usual ones (settings_of_data.h). Not a setting.
+  std::set<std::string> given = {};
 
   /// Pictures in a slice.
   std::int64_t slice_size() const { return batch_size / shards; }
@@ -353,12 +357,10 @@ std::pair<std::int64_t, std::int64_t> image_size_from(const std::string& text);
 /// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
 std::string resolved_augment(const TrainSettings& settings);
 
-/// How the numbers of a user's own files become examples. Throws UsageError for a setting other than the default beside
-/// a data set that has a name.
+/// How the numbers of a user's own files become examples. Throws UsageError for --test-groups without --group-by.
 datasets::NumberOptions number_options(const TrainSettings& settings);
 
-/// How the pictures of a user's own files become examples. Throws UsageError for a value out of range, and for a
-/// setting other than the default beside a data set that has a name.
+/// How the pictures of a user's own files become examples. Throws UsageError for a value out of range.
 datasets::PictureOptions picture_options(const TrainSettings& settings);
 
 /// Settles what is left open: the folder of the data, the number of threads, the augmentation, the learning rate. A

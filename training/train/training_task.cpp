@@ -130,10 +130,6 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, T
 
 void TrainingTask::require_asked_data() const {
   const datasets::AugmentOptions augment = augmentation(settings);
-  if (settings.sounds.frames.value_or(0) > 0 && !data.train.recordings.defined())
-    throw UsageError(concat("--frames is for sounds, and ", data.train.name, " has none"));
-  if (augment.vary_sounds && !data.train.sounds)
-    throw UsageError(concat("--shift-ms, --gain-db and --noise are for sounds, and ", data.train.name, " has none"));
   if (!augment.vary_sounds && !augment.none() && !data.train.has_pictures())
     throw UsageError(concat("--augment ", settings.augment, " is for pictures, and ", data.train.name, " has numbers"));
 }

@@ -1,0 +1,114 @@
+// Flags that only some data have: each is refused beside others, by its name, with the data for which it is.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/text/error.h"
+#include "tests/cli/program.h"
+#include "tests/datasets/dataset_files.h"
+#include "tests/datasets/sound/wav.h"
+#include "tests/errors.h"
+
+namespace miniqat::testing::data_flags_test {
+namespace {
+
+/// A data set of each kind, as small as it can be.
+class DataFlagsTest : public ProgramTest {
+ protected:
+  DataFlagsTest() {
+    std::string table = "a,b,y\n", series = "@univariate true\n@classLabel true up down\n@data\n";
+    for (int i = 0; i < 24; ++i) {
+      table += concat(i * 7 % 5, ".5,", i % 3, ",", i, ".25\n");
+      series += concat(i, ",", 2 * i % 7, ",3:", i % 2 == 0 ? "up" : "down", "\n");
+    }
+    place_.write("table.csv", table);
+    place_.write("moves.ts", series);
+    for (int i = 0; i < 12; ++i) {
+      std::vector<std::int16_t> samples(800);
+      for (std::size_t t = 0; t < samples.size(); ++t)
+        samples[t] = static_cast<std::int16_t>(3000 * std::sin((0.1 + 0.2 * (i % 2)) * static_cast<double>(t)));
+      place_.write(concat("words/", i % 2 == 0 ? "yes" : "no", "/", i, ".wav"), wav(samples, 8000));
+      place_.write(concat("pets/", i % 2 == 0 ? "cat" : "dog", "/", i, ".png"), png_bytes(make_picture(8, 8, 1, i)));
+    }
+  }
+
+  /// The first line of the error of `train`, which must not have begun.
+  std::string refusal(const std::string& line) const {
+    const Outcome outcome = program("train --model mlp --steps 1 --batch-size 2 --out x " + line);
+    EXPECT_EQ(outcome.status, 2) << line << "\n" << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(path("x"))) << line;
+    return outcome.err.substr(0, outcome.err.find('\n'));
+  }
+};
+
+TEST_F(DataFlagsTest, BesideOtherDataAreRefused) {
+  const char* of_sounds = "folders of sounds or drawn sounds";
+  const std::pair<const char*, std::vector<std::string>> cases[] = {
+      {"--dataset moves.ts --target a",
+       {"--target has no effect with --dataset", "moves.ts, .ts files: it is for tables of numbers,"}},
+      {"--dataset moves.ts --answers classes", {"--answers has no effect", "arrays of numbers"}},
+      {"--dataset moves.ts --image-size 8", {"--image-size has no effect", "folders of pictures"}},
+      {"--dataset moves.ts --group-by a", {"--group-by has no effect", "tables of numbers"}},
+      {"--dataset moves.ts --features mfcc", {"--features has no effect", of_sounds}},
+      {"--dataset table.csv --target y --pad-to 8", {"--pad-to has no effect", ".ts files or folders of recordings"}},
+      {"--dataset table.csv --target y --colour grey", {"--colour has no effect", "pictures"}},
+      {"--dataset table.csv --target y --skip-broken", {"--skip-broken has no effect", "folders of sounds"}},
+      {"--dataset table.csv --target y --bands 20", {"--bands has no effect", "tables of numbers", of_sounds}},
+      {"--dataset pets --features log-mel", {"--features has no effect", "pets, folders of pictures", of_sounds}},
+      {"--dataset pets --no-standardise", {"--no-standardise has no effect", "arrays of numbers"}},
+      {"--dataset pets --target y", {"--target has no effect", "folders of sounds"}},
+      {"--dataset words --image-size 8", {"--image-size has no effect", "words, folders of sounds"}},
+      {"--dataset words --answers targets", {"--answers has no effect"}},
+      {"--dataset words --snr-db 3", {"--snr-db has no effect", "it is for drawn sounds"}},
+      {"--dataset synthetic --noise pets", {"--noise has no effect", "synthetic, pictures of a known data set"}},
+      {"--dataset synthetic-sounds --target y", {"--target has no effect", "synthetic-sounds, drawn sounds"}}};
+  for (const auto& [line, parts] : cases) EXPECT_TRUE(mentions(refusal(line), parts)) << line;
+}
+
+TEST_F(DataFlagsTest, OfOtherFeaturesAreRefused) {
+  const std::pair<const char*, std::vector<std::string>> cases[] = {
+      {"--features raw --bands 40", {"--bands has no effect with --features raw: it is for log-mel or mfcc"}},
+      {"--features raw --window-ms 20", {"--window-ms has no effect with --features raw"}},
+      {"--features log-mel --coefficients 10",
+       {"--coefficients has no effect with --features log-mel: it is for mfcc"}},
+      {"--frames 2 --coefficients 10", {"--coefficients has no effect with --features log-mel"}}};
+  for (const char* dataset : {"words", "synthetic-sounds"})
+    for (const auto& [line, parts] : cases)
+      EXPECT_TRUE(mentions(refusal(concat("--dataset ", dataset, " ", line)), parts)) << dataset << " " << line;
+}
+
+TEST_F(DataFlagsTest, OfAFloatRunAreRefused) {
+  expect_success(
+      program("train --float --model mlp --steps 2 --batch-size 4 --threads 1 --dataset moves.ts --out float"));
+  for (const char* flag : {"--target a", "--inputs numbers", "--answers classes", "--bands 3", "--task regress",
+                           "--no-standardise", "--snr-db 3"}) {
+    const Outcome outcome = program("quantize --run float --out bits " + std::string(flag));
+    EXPECT_EQ(outcome.status, 2) << flag;
+    expect_text(outcome.err, {"goes with --model: a float run has its own"});
+  }
+  const Outcome noise = program("quantize --run float --epochs 1 --shift-ms 3 --out bits");
+  expect_error(noise, 2, {"--shift-ms has no effect", ".ts files"});
+}
+
+TEST_F(DataFlagsTest, OfAFileOfIntegersAreRefused) {
+  expect_success(program("train --model mlp --steps 2 --batch-size 4 --threads 1 --dataset moves.ts --out bits"));
+  expect_success(program("export bits --out net.miniqat"));
+  expect_error(program("eval --model net.miniqat --dataset moves.ts --target a"), 2, {"--target has no effect"});
+  expect_error(program("eval --model net.miniqat --dataset moves.ts --bands 20"), 2, {"--bands has no effect"});
+}
+
+/// What a run records of the front end is the usual one where there are no sounds.
+TEST_F(DataFlagsTest, ARecordedConfigIsTakenAgain) {
+  const std::string line = "train --float --model mlp --batch-size 4 --threads 1 ";
+  expect_success(program(line + "--dataset moves.ts --steps 2 --out one"));
+  expect_success(program(line + "--config one/config.json --steps 2 --out two"));
+  expect_success(program("train --resume --out two --steps 3"));
+}
+
+}  // namespace
+}  // namespace miniqat::testing::data_flags_test
