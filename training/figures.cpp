@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <cmath>
 #include <cstddef>
 #include <fstream>
 #include <locale>
@@ -30,6 +31,17 @@ std::string memory_text(const PlanMemory& plan) {
   return formatted("%s (%d dropped) in %s, arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
                    counted(plan.nodes, "node").c_str(), plan.dropped_nodes, counted(plan.steps, "step").c_str(),
                    megabytes(plan.arena), megabytes(plan.unshared), peak_megabytes());
+}
+
+std::optional<double> signal_to_noise(std::span<const float> reference, std::span<const float> logits) {
+  double signal = 0, noise = 0;
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    const double value = reference[i], error = logits[i] - value;
+    signal += value * value;
+    noise += error * error;
+  }
+  const double decibels = 10 * std::log10(signal / noise);
+  return std::isfinite(decibels) ? std::optional(decibels) : std::nullopt;
 }
 
 }  // namespace miniqat::training

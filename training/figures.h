@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "core/engine/plan/plan_request.h"
@@ -25,6 +27,10 @@ struct Hits {
   }
   double accuracy() const { return examples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(examples); }
 };
+
+/// The signal-to-noise ratio of logits in decibels: 10 log10(sum reference^2 / sum (logit - reference)^2). None where
+/// both are equal.
+std::optional<double> signal_to_noise(std::span<const float> reference, std::span<const float> logits);
 
 /// "98.85%".
 inline std::string percent(double fraction) { return formatted("%.2f%%", 100 * fraction); }

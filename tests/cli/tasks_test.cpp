@@ -82,6 +82,18 @@ TEST_F(TasksTest, ARegressionGoesFromATableToIntegersInC) {
   EXPECT_GT(json_of(place_.path() / "sensitivity/sensitivity.json")["float"]["r2"].get<double>(), 0.9);
 }
 
+TEST_F(TasksTest, SensitivitySharesLessThanTwoBatches) {
+  run("train --dataset sums.csv --target sum --model mlp --width 0.25 --batch-size 64 --threads 1 --float --epochs 60 --out float");
+  const std::string text = run("sensitivity --run float --bits 8,2 --out shared");
+  EXPECT_NE(text.find("1 batch of 50 training examples for calibration, 50 others for evaluation (all there are)"),
+            std::string::npos)
+      << text;
+  const nlohmann::json all = json_of(place_.path() / "shared/sensitivity.json");
+  EXPECT_EQ(all["pictures"], 50);
+  EXPECT_LT(std::abs(all["together"][0]["loss_increase"].get<double>()), 0.02) << "ranges are those of many examples";
+  EXPECT_GT(all["together"][1]["loss_increase"].get<double>(), 0.02);
+}
+
 TEST_F(TasksTest, AHuberLossIsKept) {
   run(concat("train --dataset sums.csv --target sum --float --epochs 2 --huber 0.5 --out float", kShort));
   run("quantize --run float --weight-bits 8 --activation-bits 8 --epochs 1 --out bits");

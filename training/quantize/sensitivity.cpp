@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <span>
 #include <utility>
 
+#include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
@@ -42,17 +44,6 @@ struct NetworkOutputs {
   Evaluation evaluation;
   std::vector<float> logits;
 };
-
-std::optional<double> signal_to_noise(std::span<const float> reference, std::span<const float> logits) {
-  double signal = 0, noise = 0;
-  for (std::size_t i = 0; i < reference.size(); ++i) {
-    const double value = reference[i], error = logits[i] - value;
-    signal += value * value;
-    noise += error * error;
-  }
-  const double decibels = 10 * std::log10(signal / noise);
-  return std::isfinite(decibels) ? std::optional(decibels) : std::nullopt;
-}
 
 FloatRun source_of(const SensitivityRequest& request) {
   FloatRun source = request.model ? read_float_model(*request.model) : read_float_run(request.run);
@@ -178,14 +169,36 @@ class SensitivityMeasurement {
   }
 
   void share_pictures() {
-    result_.batch_size = source_.evaluation.images.shape()[0];
+    result_.batch_size = slots();
     const std::int64_t all = data_.train.size() / result_.batch_size;
-    if (all < 2)
-      fail(result_.dataset, " has ", counted(data_.train.size(), concat("training ", data_.train.noun())),
-           "; calibration and evaluation need a batch of ", result_.batch_size, " each");
+    if (all < 2) return share_few();
     result_.batches = std::min(request_.settings.batches, all / 2);
     result_.pictures = std::min(request_.settings.pictures, (all - result_.batches) * result_.batch_size);
   }
+
+  /// Less than two batches of the network: half of the pictures calibrates, as often as it fits into one.
+  void share_few() {
+    const std::int64_t count = data_.train.size();
+    if (count < 2)
+      fail(result_.dataset, " has ", counted(count, concat("training ", data_.train.noun())),
+           "; calibration and evaluation need one each");
+    std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    Random random(mix(hash_text("training/sensitivity"), static_cast<std::uint64_t>(request_.settings.seed)));
+    for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
+    result_.batches = 1;
+    result_.batch_size = count / 2;
+    result_.pictures = std::min(request_.settings.pictures, count - result_.batch_size);
+    const auto half = static_cast<std::size_t>(result_.batch_size);
+    std::vector<std::int64_t> first;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(slots()); ++i) first.push_back(order[i % half]);
+    halves_ = {
+        datasets::examples_at(data_.train, first),
+        datasets::examples_at(data_.train, std::span(order).subspan(half, static_cast<std::size_t>(result_.pictures)))};
+  }
+
+  /// Examples that the network takes at a time.
+  std::int64_t slots() const { return source_.evaluation.images.shape()[0]; }
 
   void announce() {
     if (!source_.note.empty()) observer_.warn(source_.note);
@@ -222,10 +235,15 @@ class SensitivityMeasurement {
     take_over(session, source_);
     quantize::Calibrator calibrator(session, {quantize::CalibrationMethod::kMse});
     const Output images = width.graph.at(source_.evaluation.images.node->name()).output();
-    datasets::Loader batches = loader(0);
-    for (std::int64_t batch = 0; batch < result_.batches; ++batch) {
+    const auto observe = [&](const datasets::Examples& batch) {
       observer_.require_no_stop();
-      calibrator.observe({{images, batches.next().images}});
+      calibrator.observe({{images, batch.images}});
+    };
+    if (halves_) {
+      datasets::for_each_batch(halves_->calibration, slots(), observe);
+    } else {
+      datasets::Loader batches = loader(0);
+      for (std::int64_t batch = 0; batch < result_.batches; ++batch) observe(batches.next());
     }
     calibrator.finish();
     width.variables = session.variables();
@@ -241,15 +259,19 @@ class SensitivityMeasurement {
     const auto outputs = static_cast<std::size_t>(source_.evaluation.outputs());
     NetworkOutputs answers;
     Tally tally(*source_.evaluation.task, source_.evaluation.outputs());
-    // Behind the batches of calibration, in the same pass over the pictures: each picture comes once.
-    datasets::Loader batches = loader(result_.batches);
-    while (tally.examples() < result_.pictures) {
-      const datasets::Batch& batch = batches.next();
+    const auto add = [&](const datasets::Examples& batch) {
       const Tensor logits = session.run(request, {{images, batch.images}}).fetched.front();
-      const std::int64_t valid = std::min(result_.batch_size, result_.pictures - tally.examples());
+      const std::int64_t valid = std::min(slots(), result_.pictures - tally.examples());
       const auto values = logits.values<float>().first(static_cast<std::size_t>(valid) * outputs);
       tally.add(values, batch, valid);
       answers.logits.insert(answers.logits.end(), values.begin(), values.end());
+    };
+    if (halves_) {
+      datasets::for_each_batch(halves_->evaluation, slots(), add);
+    } else {
+      // Behind the batches of calibration, in the same pass over the pictures: each picture comes once.
+      datasets::Loader batches = loader(result_.batches);
+      while (tally.examples() < result_.pictures) add(batches.next());
     }
     answers.evaluation = tally.conclude(data_.train);
     return answers;
@@ -331,6 +353,11 @@ class SensitivityMeasurement {
   /// All quantizers of layers.
   QuantizerNames working_;
   datasets::Splits data_;
+  /// Where there are too few pictures for batches of the network.
+  struct Halves {
+    datasets::Dataset calibration, evaluation;
+  };
+  std::optional<Halves> halves_;
   std::int64_t done_ = 0;
   std::int64_t total_ = 0;
   /// As result_.bits; behind them that of the logits, unless it is one of these.
