@@ -154,6 +154,19 @@ std::string detection_table(const EvalArguments& arguments, const datasets::Data
                 exact(*arguments.threshold), "\n", aligned(lines, 1));
 }
 
+/// For each number, in its own unit.
+Json targets_json(const Evaluation& evaluation, const datasets::Dataset& data) {
+  Json list = Json::array();
+  for (std::size_t k = 0; k < evaluation.by_target.size(); ++k) {
+    const TargetErrors& one = evaluation.by_target[k];
+    list.push_back({{"target", target_name(data, k)},
+                    {"r2", field_to_json(one.r2)},
+                    {"mae", one.mean_absolute},
+                    {"mse", one.mean_squared}});
+  }
+  return list;
+}
+
 void print_evaluation_json(const EvalArguments& arguments, const Subject& subject, const datasets::Dataset& split,
                            const EvalResult& result) {
   const Evaluation& evaluation = result.evaluation;
@@ -165,6 +178,7 @@ void print_evaluation_json(const EvalArguments& arguments, const Subject& subjec
   for (const Measure& one : evaluation.measures) json[one.kind->key] = one.value;
   if (result.answers && result.answers->top_five()) json["top5_accuracy"] = *result.answers->top_five();
   json["loss"] = evaluation.loss;
+  if (evaluation.by_target.size() > 1) json["targets"] = targets_json(evaluation, split);
   if (arguments.threshold) {
     json["threshold"] = *arguments.threshold;
     json["found"] = detections_json(arguments, split, evaluation);
@@ -197,6 +211,7 @@ void print(const EvalArguments& arguments, const Subject& subject, const dataset
               subject.integer ? " integers" : "", split.name.c_str(), part.c_str(), arguments.split.c_str(),
               evaluation.text(true).c_str(), top_five ? concat(", top-5 ", percent(*top_five)).c_str() : "",
               evaluation.loss);
+  if (evaluation.by_target.size() > 1) std::printf("\n%s", target_table(evaluation, split).c_str());
   if (arguments.threshold) std::printf("\n%s", detection_table(arguments, split, evaluation).c_str());
   if (arguments.by_class) std::printf("\n%s", class_table(*result.answers).c_str());
   if (arguments.wrong) std::printf("\n%s", wrong_table(*result.answers).c_str());

@@ -83,7 +83,7 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
   // Classes are what everybody expects.
   if (const training::Task& learned = *task.training.task; &learned != &training::classification())
     std::printf("task %s: from %s to %s, measured by %s\n", learned.name, data.example_shape().str().c_str(),
-                counted(task.training.outputs(), "number").c_str(), learned.measures.front().name);
+                counted(task.training.outputs(), "number").c_str(), learned.decides_on(task.data.test).name);
   const bool crowded = task.settings.threads > available_cores();
   const std::string validation =
       task.data.validation ? concat(", ", task.data.validation->size(), " validation") : std::string();

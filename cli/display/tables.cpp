@@ -162,6 +162,16 @@ std::string wrong_table(const Answers& answers) {
   return concat(counted(lines.size() - 1, "wrong picture"), "\n", aligned(lines, are_files ? 1 : 0));
 }
 
+std::string target_table(const Evaluation& evaluation, const datasets::Dataset& data) {
+  std::vector<TableLine> lines = {{"target", "R^2", "MAE, in its unit"}};
+  for (std::size_t k = 0; k < evaluation.by_target.size(); ++k) {
+    const TargetErrors& one = evaluation.by_target[k];
+    lines.push_back({name_cell(target_name(data, k)), one.r2 ? formatted("%.4g", *one.r2) : "-",
+                     formatted("%.4g", one.mean_absolute)});
+  }
+  return aligned(lines, 1);
+}
+
 std::string range_table(std::span<const quantize::CalibratedRange> ranges) {
   std::vector<TableLine> lines = {{"quantizer", "grid", "values", "range"}};
   for (const quantize::CalibratedRange& one : ranges) {

@@ -21,6 +21,9 @@ std::string class_table(const training::Answers& answers);
 /// A line for each picture whose class was not chosen.
 std::string wrong_table(const training::Answers& answers);
 
+/// A line for each number that is predicted: its name, R^2, and its mean absolute error in the unit of the data.
+std::string target_table(const training::Evaluation& evaluation, const datasets::Dataset& data);
+
 /// A line for each quantizer: its name, what it is, the values seen and the range set; for one range a channel, the
 /// lowest and the highest of the ends.
 std::string range_table(std::span<const quantize::CalibratedRange> ranges);

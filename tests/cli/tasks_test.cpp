@@ -107,6 +107,38 @@ TEST_F(TasksTest, AHuberLossIsKept) {
                        {"huber", "numbers"});
 }
 
+TEST_F(TasksTest, EachOfSeveralNumbersHasItsUnit) {
+  std::string table = "a,b,grams,metres\n";
+  for (int i = 0; i < 120; ++i) {
+    const double a = (i * 7 % 31 - 15) / 10.0, b = (i * 11 % 29 - 14) / 10.0;
+    table += concat(a, ",", b, ",", 5000 + 1000 * a, ",", 0.5 - b / 100, "\n");
+  }
+  place_.write("two.csv", table);
+  const std::string trained =
+      run(concat("train --dataset two.csv --target grams,metres --float --epochs 20 --out two", kShort));
+  EXPECT_EQ(trained.find("MAE"), std::string::npos) << "a mean of grams and metres: " << trained;
+  const nlohmann::json all = nlohmann::json::parse(run("eval two --json"));
+  ASSERT_EQ(all["targets"].size(), 2u);
+  const nlohmann::json &grams = all["targets"][0], &metres = all["targets"][1];
+  EXPECT_EQ(grams["target"], "grams");
+  EXPECT_GT(grams["mae"].get<double>(), 1);
+  EXPECT_LT(metres["mae"].get<double>(), 0.01);
+  for (const char* key : {"r2", "mae", "mse"})
+    EXPECT_NEAR(all[key].get<double>(), (grams[key].get<double>() + metres[key].get<double>()) / 2,
+                1e-9 * all[key].get<double>())
+        << key;
+  const nlohmann::json predicted =
+      nlohmann::json::parse(run("predict two 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 --json"));
+  double error = 0;
+  ASSERT_EQ(all["examples"], 20);
+  for (const nlohmann::json& one : predicted["examples"])
+    error += std::abs(one["outputs"][0].get<double>() - one["targets"][0].get<double>()) / 20;
+  EXPECT_NEAR(grams["mae"].get<double>(), error, 1e-3 * error);
+  testing::expect_text(run("eval two"), {"target  ", "MAE, in its unit", "\ngrams ", "\nmetres "});
+  run(concat("train --dataset sums.csv --target sum --float --epochs 1 --out one", kShort));
+  EXPECT_FALSE(nlohmann::json::parse(run("eval one --json")).contains("targets"));
+}
+
 TEST_F(TasksTest, ARunIsFedWithItsTargets) {
   run(concat("train --dataset sums.csv --target sum --float --steps 2 --out float", kShort));
   run("run float --train --index 0 --split train --fetch targets --out out.safetensors");
@@ -286,6 +318,18 @@ TEST_F(MachineTest, RecordingsAreScoredByTheirWindows) {
   EXPECT_NE(run("calibrate float --out calibrated").find("(8 recordings)"), std::string::npos);
   run("sensitivity --run float --bits 4 --out sensitivity");
   EXPECT_TRUE(json_of(place_.path() / "sensitivity/sensitivity.json")["float"].contains("mse"));
+}
+
+TEST_F(MachineTest, WithoutAnomaliesErrorsAreMeasured) {
+  for (int i = 0; i < 4; ++i) fs::remove(place_.path() / concat("pump/test/anomaly_id_0_", i, ".wav"));
+  const std::string normal = run(concat(kPump, "--float --steps 1 --out normal"));
+  EXPECT_NE(normal.find("measured by mean squared error"), std::string::npos) << normal;
+  EXPECT_EQ(normal.find("note:"), std::string::npos) << normal;
+  place_.write("pump/train/anomaly_id_0_9.wav", testing::wav(hum(9, 6000), 8000));
+  const std::string mixed = run(concat(kPump, "--float --steps 1 --task reconstruct --out mixed"));
+  EXPECT_NE(mixed.find("note: 23 of 299 training examples are anomalies, of other classes than normal"),
+            std::string::npos)
+      << mixed;
 }
 
 TEST_F(MachineTest, VariedSoundsAreResumedToTheBit) {

@@ -302,6 +302,16 @@ std::string note_on_small_classes(const datasets::Splits& data) {
   return missing.empty() ? "" : concat("note: too small for the validation part, which has none of them: ", missing);
 }
 
+std::string note_on_anomalies(const datasets::Splits& data, const Task& task) {
+  if (&task != &reconstruction() || !data.train.has_classes()) return "";
+  const std::vector<std::int64_t> counts = datasets::class_counts(data.train);
+  const std::int64_t anomalies = data.train.size() - counts.front();
+  if (anomalies == 0) return "";
+  return concat("note: ", anomalies, " of ", counted(data.train.size(), concat("training ", data.train.noun())),
+                " are anomalies, of other classes than ", printable(data.train.class_name(0)),
+                "; a network that learns them does not find them by their error");
+}
+
 JudgingPart judging_part(const datasets::Splits& data) {
   if (data.validation) return {.pictures = *data.validation, .name = "validation"};
   return {.pictures = data.test, .name = "test"};

@@ -115,6 +115,10 @@ std::string validation_counts(const datasets::Splits& data);
 /// "" without any, and without a validation part.
 std::string note_on_small_classes(const datasets::Splits& data);
 
+/// How many examples of the training part are anomalies, which a network that reconstructs should not see; "" without
+/// any, and for other tasks.
+std::string note_on_anomalies(const datasets::Splits& data, const Task& task);
+
 /// Pictures on which choices are measured, and what they are called: "validation" or "test".
 struct JudgingPart {
   const datasets::Dataset& pictures;

@@ -42,7 +42,7 @@ std::int64_t Evaluation::correct() const { return std::llround(accuracy() * stat
 std::string Evaluation::text(bool with_details) const {
   std::string text;
   for (const Measure& one : measures) {
-    if (one.is_quiet) continue;
+    if (one.is_quiet || one.mixes_units) continue;
     text += concat(text.empty() ? "" : ", ", one.kind->brief, " ", one.text());
     if (with_details && !one.detail.empty()) text += concat(" (", one.detail, ")");
   }

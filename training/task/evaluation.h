@@ -32,6 +32,8 @@ struct Measure {
   std::string detail = {};
   /// Measured, but not worth a word to people: the balanced accuracy of even classes.
   bool is_quiet = false;
+  /// The mean over numbers in several units, which is for programs alone.
+  bool mixes_units = false;
 
   /// "98.00%", "0.9312".
   std::string text() const;
@@ -58,6 +60,14 @@ struct Finding {
   std::vector<std::int32_t> labels = {};
 };
 
+/// How far a network's numbers are off one of several targets, in its own unit.
+struct TargetErrors {
+  /// None where all targets are equal.
+  std::optional<double> r2 = {};
+  double mean_absolute = 0;
+  double mean_squared = 0;
+};
+
 /// What came of a network's outputs for the examples of a data set.
 struct Evaluation {
   std::int64_t examples = 0;
@@ -72,6 +82,8 @@ struct Evaluation {
   /// For each label of `multilabel`; one of `reconstruct`, whose labels are all 0 where the data have no anomalies.
   /// Empty for any other task, and where only a summary is known.
   std::vector<Finding> findings = {};
+  /// For each number of `regress`; empty for any other task, and where only a summary is known.
+  std::vector<TargetErrors> by_target = {};
 
   const Measure& main() const { return measures.front(); }
   /// The measure with that key; none if it was not measured.

@@ -89,6 +89,13 @@ Evaluation conclude_reconstruction(const Scored& scored) {
   return result;
 }
 
+/// Whether there are normal examples and others.
+bool has_anomalies(const datasets::Dataset& part) {
+  if (!part.has_classes()) return false;
+  const auto [least, most] = std::ranges::minmax(part.labels.values<std::int32_t>());
+  return least == 0 && most > 0;
+}
+
 }  // namespace
 
 const Task& reconstruction() {
@@ -102,7 +109,10 @@ const Task& reconstruction() {
       .target_of = [](const datasets::Examples&) { return Tensor(); },
       .scores = [](std::int64_t) -> std::size_t { return kAnomalyScores; },
       .score = score_reconstruction,
-      .conclude = conclude_reconstruction};
+      .conclude = conclude_reconstruction,
+      .decides = [](const datasets::Dataset& part) -> const MeasureKind& {
+        return kAnomalyMeasures[has_anomalies(part) ? 0 : 2];
+      }};
   return kTask;
 }
 

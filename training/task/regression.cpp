@@ -42,15 +42,20 @@ Evaluation conclude_numbers(const Scored& scored) {
     result.loss += error / static_cast<double>(outputs);
     for (std::size_t i = 0; i < targets.size(); ++i)
       result.losses[i] += (predictions[i] - targets[i]) * (predictions[i] - targets[i]) / static_cast<double>(outputs);
-    squared += error * unit * unit / static_cast<double>(outputs);
-    absolute += (has_nan ? kNaN : mean_absolute_error(predictions, targets)) * unit / static_cast<double>(outputs);
-    if (const std::optional<double> share = has_nan ? kNaN : r_squared(predictions, targets)) {
-      explained += *share;
+    const TargetErrors& one = result.by_target.emplace_back(
+        TargetErrors{.r2 = has_nan ? kNaN : r_squared(predictions, targets),
+                     .mean_absolute = (has_nan ? kNaN : mean_absolute_error(predictions, targets)) * unit,
+                     .mean_squared = error * unit * unit});
+    squared += one.mean_squared / static_cast<double>(outputs);
+    absolute += one.mean_absolute / static_cast<double>(outputs);
+    if (one.r2) {
+      explained += *one.r2;
       ++with_variance;
     }
   }
   if (with_variance > 0) result.measures.push_back({&kNumberMeasures[0], explained / with_variance});
-  result.measures.push_back({&kNumberMeasures[1], absolute});
+  const bool mixes_units = outputs > 1 && with_variance > 0;
+  result.measures.push_back({.kind = &kNumberMeasures[1], .value = absolute, .mixes_units = mixes_units});
   result.measures.push_back({.kind = &kNumberMeasures[2], .value = squared, .is_quiet = true});
   return result;
 }

@@ -76,6 +76,12 @@ struct Task {
   void (*score)(std::span<const float> output, const datasets::Examples& batch, std::int64_t row,
                 std::span<double> scores);
   Evaluation (*conclude)(const Scored& scored);
+  /// The first that can be measured of a part of the data; null: the first of `measures`.
+  const MeasureKind& (*decides)(const datasets::Dataset& part) = nullptr;
+
+  const MeasureKind& decides_on(const datasets::Dataset& part) const {
+    return decides == nullptr ? measures.front() : decides(part);
+  }
 };
 
 /// The loss of numbers: the mean squared error, or with LossOptions::huber that of Huber. Throws Error for options of

@@ -84,7 +84,9 @@ class Trainer {
   }
 
   void say_what_decides() {
-    if (!task_.data.validation || extras_.is_stage || extras_.resume) return;
+    if (extras_.is_stage || extras_.resume) return;
+    if (const std::string note = note_on_anomalies(task_.data, *task_.training.task); !note.empty()) observer_.say(note);
+    if (!task_.data.validation) return;
     observer_.say(validation_counts(task_.data));
     if (const std::string note = note_on_small_classes(task_.data); !note.empty()) observer_.say(note);
   }

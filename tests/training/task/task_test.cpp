@@ -47,7 +47,13 @@ TEST(Regression, MeasuresAreInTheUnitsOfTheData) {
   EXPECT_DOUBLE_EQ(*result.find("mae"), (1.0 / 3 + 10 * 4.0 / 3) / 2);
   EXPECT_DOUBLE_EQ(*result.find("mse"), (1.0 / 3 + 100 * 8.0 / 3) / 2);
   EXPECT_DOUBLE_EQ(result.loss, (1.0 / 3 + 8.0 / 3) / 2) << "in the units of the targets, as it was trained";
-  EXPECT_EQ(result.text(true), "R^2 0.08333, MAE 6.833");
+  EXPECT_EQ(result.text(true), "R^2 0.08333") << "not the mean over two units";
+  ASSERT_EQ(result.by_target.size(), 2u);
+  EXPECT_DOUBLE_EQ(*result.by_target[0].r2, 1 - 1.0 / 2);
+  EXPECT_DOUBLE_EQ(result.by_target[0].mean_absolute, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(*result.by_target[1].r2, 1 - 8.0 / 6);
+  EXPECT_DOUBLE_EQ(result.by_target[1].mean_absolute, 10 * 4.0 / 3);
+  EXPECT_DOUBLE_EQ(result.by_target[1].mean_squared, 100 * 8.0 / 3);
 }
 
 TEST(Regression, ConstantTargetsHaveNoSquaredCorrelationAndANaNHasNoMeasures) {
