@@ -21,6 +21,7 @@
 #include "training/evaluate/part_results.h"
 #include "training/model_source.h"
 #include "training/run/asked_pictures.h"
+#include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
@@ -294,7 +295,10 @@ void evaluate_file(const EvalArguments& arguments, const ReadingFlags& flags) {
   reading.dataset = arguments.dataset;
   datasets::LoadOptions options = load_options(model, task, reading);
   options.skip_broken = arguments.skip_broken;
-  options.accept_kind = [&](datasets::DataKind kind) { require_settings_of(kind, reading); };
+  options.accept_kind = [&](datasets::DataKind kind) {
+    require_settings_of(kind, reading);
+    require_kind_fits(kind, model.tensor(model.input).shape, arguments.dataset, arguments.model);
+  };
   options.accept = [&](const Shape& example) {
     require_pictures_fit(model, example, arguments.dataset, arguments.model);
   };

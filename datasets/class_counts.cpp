@@ -39,7 +39,7 @@ std::string note_on_first(const Dataset& head, const Dataset& all) {
   const std::int64_t some = classes(head), every = classes(all);
   // So few pictures cannot have all classes.
   if (some == every || head.size() < 2 * every) return "";
-  return concat("note: the first ", counted(head.size(), "picture"), " have ", some, " of ", counted(every, "class"),
+  return concat("note: the first ", counted(head.size(), head.noun()), " have ", some, " of ", counted(every, "class"),
                 ": the data are in an order of their classes");
 }
 

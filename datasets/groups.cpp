@@ -34,6 +34,8 @@ std::int32_t place_of(const std::vector<std::string>& names, const std::string& 
 
 }  // namespace
 
+std::size_t captures_of(const std::string& expression) { return expression_of(expression).mark_count(); }
+
 std::vector<std::string> groups_of_files(const std::vector<std::string>& files, const std::string& expression) {
   const std::basic_regex<char> finds = expression_of(expression);
   std::vector<std::string> groups;

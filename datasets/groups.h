@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@ namespace miniqat::datasets {
 /// The group of each file: the first capture of an expression (ECMAScript) in its path or, without any, what it
 /// matches. Throws Error for a wrong expression and names a file without a group.
 std::vector<std::string> groups_of_files(const std::vector<std::string>& files, const std::string& expression);
+
+/// How many captures the expression has. Throws Error for a wrong one.
+std::size_t captures_of(const std::string& expression);
 
 /// A part with the names of its examples' groups.
 struct GroupedPart {

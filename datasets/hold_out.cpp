@@ -153,7 +153,7 @@ std::string classes_too_small(const Dataset& held, const Dataset& left) {
   for (std::size_t label = 0; label < in_part.size(); ++label)
     if (in_part[label] == 0 && in_training[label] > 0)
       missing.push_back(concat(printable(left.class_name(static_cast<std::int64_t>(label))), " (",
-                               counted(in_training[label], "training picture"), ")"));
+                               counted(in_training[label], concat("training ", left.noun())), ")"));
   return shortened(joined(missing));
 }
 

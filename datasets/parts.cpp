@@ -24,6 +24,8 @@ class PartsToSplits {
       : path_(path), parts_(parts), options_(options) {}
 
   Splits splits() {
+    // Before the classes: of another network nothing fits.
+    if (options_.accept) options_.accept(fitted_shape(parts_.found.begin()->second.images));
     number_classes();
     for (const auto& [part, data] : parts_.found) sets_[part] = dataset(data);
     for (auto& [part, set] : sets_) set.check();
@@ -31,7 +33,6 @@ class PartsToSplits {
     require_same_answers();
     require_same_shapes();
     note_levels();
-    if (options_.accept) options_.accept(first().example_shape());
     set_groups();
     Splits splits = without_skipped(parted());
     note_test_groups(splits);
@@ -77,6 +78,13 @@ class PartsToSplits {
       labels.push_back(found->second);
     }
     return Tensor::from<std::int32_t>({std::ssize(labels)}, labels);
+  }
+
+  /// The shape of an example of these, in the size that the options ask for.
+  Shape fitted_shape(const Tensor& images) const {
+    const Shape whole =
+        images.dtype() == DType::kUInt8 ? shape_fitted(images.shape(), options_.pictures) : images.shape();
+    return Shape(whole.extents().subspan(1));
   }
 
   Dataset dataset(const PartData& data) const {
@@ -130,7 +138,11 @@ class PartsToSplits {
   }
 
   static std::string answers_of(const Dataset& set) {
-    return set.has_classes() ? "classes" : counted(set.targets.shape()[1], "number") + " to predict";
+    if (set.has_classes()) return "classes";
+    const std::int64_t columns = set.targets.shape()[1];
+    const bool are_labels =
+        std::ranges::all_of(set.targets.values<float>(), [](float value) { return value == 0 || value == 1; });
+    return are_labels ? counted(columns, "label") : counted(columns, "number") + " to predict";
   }
 
   void require_same_shapes() const {

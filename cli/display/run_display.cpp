@@ -39,11 +39,11 @@ bool StepLines::is_due(std::int64_t step, std::int64_t total, std::int64_t steps
   return true;
 }
 
-std::string progress_text(const training::StepReport& report, std::size_t columns) {
+std::string progress_text(const training::StepReport& report, std::size_t columns, const std::string& noun) {
   constexpr std::size_t kWidestBar = 24, kNarrowestBar = 10, kAroundBar = 3;
   const std::string steps = concat(report.step, "/", report.total_steps);
   const std::string epoch = formatted("  epoch %.2f", report.epoch), loss = formatted("  loss %.4f", report.loss);
-  const std::string speed = formatted("  %.0f images/s", report.images_per_second);
+  const std::string speed = formatted("  %.0f %ss/s", report.images_per_second, noun.c_str());
   const std::string left = concat("  ", training::clock_text(report.seconds_left), " left");
   for (const std::string& text :
        {concat(steps, epoch, loss, speed, left), concat(steps, epoch, loss, left), concat(steps, loss, left)})
@@ -116,16 +116,18 @@ void TrainDisplay::show_step(const StepReport& report) {
   const auto step = static_cast<long>(report.step), total = static_cast<long>(report.total_steps);
   if (!bar_.on_terminal()) {
     if (lines_.is_due(step, total, task_->steps_per_epoch, Clock::now()))
-      std::printf("step %6ld/%ld  epoch %5.2f  loss %.4f  %.0f images/s  %s left\n", step, total, report.epoch,
-                  report.loss, report.images_per_second, training::clock_text(report.seconds_left).c_str());
+      std::printf("step %6ld/%ld  epoch %5.2f  loss %.4f  %.0f %ss/s  %s left\n", step, total, report.epoch,
+                  report.loss, report.images_per_second, noun(), training::clock_text(report.seconds_left).c_str());
     std::fflush(stdout);
     return;
   }
   const Clock::time_point now = Clock::now();
   if (now - drawn_ < std::chrono::milliseconds(100) && step != total) return;
   drawn_ = now;
-  bar_.show(progress_text(report, bar_.columns()));
+  bar_.show(progress_text(report, bar_.columns(), noun()));
 }
+
+const char* TrainDisplay::noun() const { return task_->data.train.has_pictures() ? "image" : "example"; }
 
 void TrainDisplay::say(const std::string& text) {
   bar_.clear();

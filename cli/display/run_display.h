@@ -29,7 +29,7 @@ class StepLines {
 /// How a training gets on, in a line of at most `columns` columns: a bar, steps, epoch, loss, speed and the time left.
 /// Where there is less room the bar is shorter; then the speed goes, the epoch, the bar, and the loss. Steps and the
 /// time left are never cut.
-std::string progress_text(const training::StepReport& report, std::size_t columns);
+std::string progress_text(const training::StepReport& report, std::size_t columns, const std::string& noun = "image");
 
 /// The terminal of a command that looks at batches: `calibrate`, `reestimate`. A signal stops it.
 class BatchDisplay : public training::RunObserver {
@@ -61,6 +61,8 @@ class TrainDisplay : public training::RunObserver {
   using Clock = std::chrono::steady_clock;
 
   void show_step(const training::StepReport& report);
+  /// What a second has so many of.
+  const char* noun() const;
   void describe_plan(std::int64_t step);
   std::string phase_text(const quantize::PassedDelays& passed) const;
 

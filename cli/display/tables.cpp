@@ -34,7 +34,7 @@ std::string class_text(const Answers& answers, std::int64_t number) {
 
 std::string matrix_text(const Answers& answers) {
   const bool undecided = answers.undecided() > 0;
-  TableLine head = {"label", "accuracy", "pictures"};
+  TableLine head = {"label", "accuracy", answers.noun() + "s"};
   for (std::int64_t k = 0; k < answers.classes(); ++k) head.push_back(class_text(answers, k));
   if (undecided) head.push_back(class_text(answers, -1));
   std::vector<TableLine> lines = {std::move(head)};
@@ -80,14 +80,14 @@ std::string worst_classes(const Answers& answers) {
   for (std::int64_t label = 0; label < answers.classes(); ++label)
     if (const Hits& hits = answers.of_class(label); hits.examples > 0) classes.emplace_back(label, hits);
   std::ranges::stable_sort(classes, {}, [](const auto& one) { return one.second.accuracy(); });
-  std::vector<TableLine> lines = {{"label", "accuracy", "pictures"}};
+  std::vector<TableLine> lines = {{"label", "accuracy", answers.noun() + "s"}};
   for (const auto& [label, hits] : classes)
     lines.push_back({class_text(answers, label), accuracy_of(hits), std::to_string(hits.examples)});
   return first_rows("classes, the worst first", std::move(lines), 1);
 }
 
 std::string frequent_confusions(const Answers& answers) {
-  std::vector<TableLine> lines = {{"label", "predicted", "pictures"}};
+  std::vector<TableLine> lines = {{"label", "predicted", answers.noun() + "s"}};
   for (const Confusion& one : confusions(answers))
     lines.push_back({class_text(answers, one.label), class_text(answers, one.predicted), std::to_string(one.count)});
   return first_rows("confusions, the most frequent first", std::move(lines), 2);
@@ -149,7 +149,7 @@ std::string class_table(const Answers& answers) {
 }
 
 std::string wrong_table(const Answers& answers) {
-  if (answers.wrong().empty()) return "no wrong picture\n";
+  if (answers.wrong().empty()) return concat("no wrong ", answers.noun(), "\n");
   const bool are_files = !answers.wrong().front().file.empty();
   std::vector<TableLine> lines = {{"index", "label", "predicted", "score"}};
   if (are_files) lines[0].insert(lines[0].begin(), "file");
@@ -159,7 +159,7 @@ std::string wrong_table(const Answers& answers) {
                      answer.predicted < 0 ? "-" : training::percent(answer.score)});
     if (are_files) lines.back().insert(lines.back().begin(), printable(answer.file));
   }
-  return concat(counted(lines.size() - 1, "wrong picture"), "\n", aligned(lines, are_files ? 1 : 0));
+  return concat(counted(lines.size() - 1, concat("wrong ", answers.noun())), "\n", aligned(lines, are_files ? 1 : 0));
 }
 
 std::string target_table(const Evaluation& evaluation, const datasets::Dataset& data) {

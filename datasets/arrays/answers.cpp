@@ -94,6 +94,7 @@ class AnswerColumn {
 void put_targets(const std::map<Part, AnswerColumns>& answers, const std::vector<std::string>& names,
                  FoundParts& parts) {
   float least = INFINITY, greatest = -INFINITY;
+  bool are_labels = true;
   for (const auto& [part, table] : answers) {
     const auto rows = std::ssize(table.lines), columns = std::ssize(names);
     Tensor targets(Shape{rows, columns});
@@ -105,14 +106,16 @@ void put_targets(const std::map<Part, AnswerColumns>& answers, const std::vector
         targets.data<float>()[row * names.size() + column] = value;
         least = std::min(least, value);
         greatest = std::max(greatest, value);
+        are_labels = are_labels && (value == 0 || value == 1);
       }
     parts.found.at(part).targets = std::move(targets);
   }
   parts.target_names = names;
+  const std::string what = are_labels ? concat(names.size() == 1 ? "a label" : "labels", ", 0 or 1")
+                                      : concat("numbers to predict, from ", exact(least), " to ", exact(greatest));
   parts.remarks.notes.push_back(concat("note: ", answers.begin()->second.file.string(), ": ",
                                        names.size() == 1 ? "column " : "columns ", shortened(printable(joined(names))),
-                                       names.size() == 1 ? " has" : " have", " numbers to predict, from ", exact(least),
-                                       " to ", exact(greatest)));
+                                       names.size() == 1 ? " has " : " have ", what));
 }
 
 }  // namespace

@@ -80,13 +80,17 @@ Picture fit_picture(const Picture& picture, std::int64_t height, std::int64_t wi
   return result;
 }
 
-Tensor fit_images(const Tensor& images, const PictureOptions& options) {
-  const Shape& from = images.shape();
+Shape shape_fitted(const Shape& from, const PictureOptions& options) {
   const std::int64_t height = options.has_size() ? options.height : from[1];
   const std::int64_t width = options.has_size() ? options.width : from[2];
   const std::int64_t channels = options.colour == Colour::kAuto ? from[3] : options.colour == Colour::kGrey ? 1 : 3;
-  const Shape to{from[0], height, width, channels};
+  return {from[0], height, width, channels};
+}
+
+Tensor fit_images(const Tensor& images, const PictureOptions& options) {
+  const Shape &from = images.shape(), to = shape_fitted(from, options);
   if (to == from) return images;
+  const std::int64_t height = to[1], width = to[2], channels = to[3];
   Tensor fitted(to, DType::kUInt8);
   const std::int64_t old_size = from.elements() / from[0], new_size = to.elements() / to[0];
   parallel_for(from[0], 16, [&](std::int64_t begin, std::int64_t end) {

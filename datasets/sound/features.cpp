@@ -57,15 +57,15 @@ void SoundOptions::check() const {
   if (features == Features::kRaw) return;
   const auto most = seconds == 0 ? std::numeric_limits<std::int64_t>::max() : samples();
   require(window_ms > 0 && window() >= 2 && window() <= most, "window_ms", window_ms,
-          "at least two samples and at most the length of an example (seconds)");
+          "at least two samples and at most the length of an example (`seconds`)");
   require(stride_ms > 0 && stride() >= 1 && stride() <= most, "stride_ms", stride_ms,
-          "at least one sample and at most the length of an example (seconds)");
+          "at least one sample and at most the length of an example (`seconds`)");
   require(example_samples() <= most, "frames", number(frames), "as many as fit into `seconds`");
   require(bands >= 1 && bands <= 1024, "bands", number(bands), "in 1..1024");
-  require(low_hz >= 0 && low_hz < high_hz, "low_hz", low_hz, "from 0 on and below high_hz");
-  require(2 * high_hz <= number(rate), "high_hz", high_hz, "at most half of sample_rate");
+  require(low_hz >= 0 && low_hz < high_hz, "low_hz", low_hz, "from 0 on and below `high_hz`");
+  require(2 * high_hz <= number(rate), "high_hz", high_hz, "at most half of `sample_rate`");
   require(features == Features::kLogMel || (coefficients >= 1 && coefficients <= bands), "coefficients",
-          number(coefficients), "in 1..bands");
+          number(coefficients), "in 1..`bands`");
 }
 
 SoundOptions anomaly_detector(std::int64_t rate) {

@@ -144,7 +144,13 @@ class SoundReader {
   std::vector<std::string> classes_of(const std::vector<std::string>& files, const fs::path& folder) const {
     const std::vector<std::string>& target = options_.numbers.target;
     if (target.size() > 1) fail("the class of a sound is found by one expression (`target`), not by ", target.size());
-    if (!target.empty()) return groups_of_files(files, target.front());
+    if (!target.empty()) {
+      if (captures_of(target.front()) == 0)
+        fail(
+            "`target` ", quote(target.front()),
+            " captures nothing: the class is what stands in brackets, as in '^(\\d)_', which finds the 7 of 7_jackson_3.wav");
+      return groups_of_files(files, target.front());
+    }
     std::vector<std::string> classes;
     const std::string* without = nullptr;
     for (const std::string& file : files) {

@@ -11,6 +11,7 @@
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
+#include "tests/datasets/dataset_files.h"
 #include "tests/datasets/sound/wav.h"
 #include "tests/errors.h"
 
@@ -102,7 +103,7 @@ TEST_F(TasksTest, AHuberLossIsKept) {
     EXPECT_NE(testing::bytes_of(place_.path() / name / "train_graph.json").find("\"Huber\""), std::string::npos)
         << name;
   }
-  testing::expect_text(refused("train --huber 1 --steps 1 --out x"), {"huber", "numbers"});
+  testing::expect_text(refused("train --huber 1 --steps 1 --out x"), {"--huber is", "numbers"});
   testing::expect_text(refused(concat("train --dataset flags.csv --target up,right --huber 1 --out x", kShort)),
                        {"huber", "numbers"});
 }
@@ -213,6 +214,7 @@ TEST_F(TasksTest, SeveralLabelsAreTwoColumnsOfZerosAndOnes) {
   const std::string trained =
       run(concat("train --dataset flags.csv --target up,right --epochs 20 --out labels", kShort));
   EXPECT_NE(trained.find("task multilabel: from [2] to 2 numbers"), std::string::npos) << trained;
+  EXPECT_NE(trained.find(" examples/s "), std::string::npos) << trained;
   const auto found_at = [&](const char* threshold) {
     return nlohmann::json::parse(run(concat("eval labels --integer --json --threshold ", threshold)));
   };
@@ -332,6 +334,22 @@ TEST_F(MachineTest, WithoutAnomaliesErrorsAreMeasured) {
       << mixed;
 }
 
+/// Classes are compared only of data that fit.
+TEST_F(MachineTest, OtherShapesAreSaidBeforeOtherClasses) {
+  for (int i = 0; i < 12; ++i)
+    place_.write(concat("words/", i % 2 == 0 ? "yes" : "no", "/", i, ".wav"), testing::wav(hum(i, 0), 8000));
+  place_.write("pets/cat/1.png", testing::png_bytes(testing::make_picture(8, 8, 1)));
+  run("train --dataset words --sample-rate 8000 --seconds 0.1 --model mlp --width 0.25 --steps 1 --batch-size 4 --threads 1 --out bits");
+  run("export bits --out net.miniqat");
+  place_.write("series.csv", "a,label\n1.5,up\n2.5,down\n3.5,up\n");
+  for (const std::string line : {"eval bits --dataset ", "eval --model net.miniqat --dataset "}) {
+    testing::expect_text(refused(line + "pets"), {"[4,10]", "folders of pictures"});
+    const std::string error = refused(line + "series.csv");
+    testing::expect_text(error, {"[4,10]", "[1]"});
+    EXPECT_EQ(error.find("class"), std::string::npos) << error;
+  }
+}
+
 TEST_F(MachineTest, VariedSoundsAreResumedToTheBit) {
   fs::create_directory(place_.path() / "hall");
   fs::copy(place_.path() / "pump/test/normal_id_0_1.wav", place_.path() / "hall/air.wav");
@@ -358,6 +376,11 @@ TEST_F(MachineTest, FlagsOfSoundsWithoutEffectAreRefused) {
       {concat("train --snr-db 3", own), "--snr-db has no effect"},
       {concat(kPump, "--features raw --out x"), "--frames must be 0 for raw samples"},
       {concat(kPump, "--noise nowhere --out x"), "nowhere"},
+      {concat(kPump, "--low-hz 5000 --out x"), "--low-hz must be from 0 on and below --high-hz"},
+      {concat(kPump, "--high-hz 5000 --out x"), "--high-hz must be at most half of --sample-rate"},
+      {concat(kPump, "--frames 500 --out x"), "the recording is shorter than an example, 500 steps"},
+      {concat(kPump, "--target \\d --out x"),
+       "captures nothing: the class is what stands in brackets, as in '^(\\d)_'"},
       {concat(kPump, "--seconds 0.01 --out x"), "--frames must be as many as fit"}};
   for (const auto& [line, words] : cases) testing::expect_text(refused(line), {words});
 }
@@ -371,7 +394,11 @@ TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {
   EXPECT_TRUE(mentions(line_of(refused("train --task sort --steps 1 --out x")), {"sort", "classify"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model lenet", own))), {"lenet takes pictures", "mlp"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --augment shift", own))), {"--augment", "pictures"}));
-  EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --label-smoothing 0.1", own))), {"label_smoothing"}));
+  EXPECT_TRUE(
+      mentions(line_of(refused(concat("train --model mlp --label-smoothing 0.1", own))), {"--label-smoothing is"}));
+  EXPECT_TRUE(mentions(
+      line_of(refused("train --model mlp --dataset flags.csv --target up --task multilabel --steps 1 --out x")),
+      {"no labels", "--answers targets"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --class-weights balanced", own))), {"classes"}));
   EXPECT_TRUE(mentions(line_of(refused("train --target sum --steps 1 --out x")), {"--target", "tables of numbers"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model autoencoder --task regress", own))),

@@ -65,7 +65,7 @@ NamedTensors finite_tensors(const std::vector<SeenStatistics>& statistics, const
   for (const auto& [name, tensor] : tensors)
     if (!is_finite(tensor))
       throw NonFiniteValue(
-          concat("the estimate of \"", name, "\" is not finite: the network overflows on some pictures"));
+          concat("the estimate of \"", name, "\" is not finite: the network overflows on some examples"));
   return tensors;
 }
 

@@ -87,9 +87,9 @@ class Calibration : CalibrationTask {
     if (!source.note.empty()) observer_.warn(source.note);
     warn_of_files(data, observer_);
     if (is_gone(source.settings.dataset) && settings.validation < source.settings.validation)
-      observer_.warn(concat("note: the numbers of pictures in ", settings.dataset,
+      observer_.warn(concat("note: the numbers of ", data.train.noun(), "s in ", settings.dataset,
                             " are not those of the run's data, so its validation part of ", source.settings.validation,
-                            " pictures is not held out"));
+                            " ", data.train.noun(), "s is not held out"));
     result.ranges = find_ranges(session);
     say_what_keeps_it_from_integers(session);
     if (calibrate_.rounding == Rounding::kAdaptive) result.rounding = round_weights(session);

@@ -114,7 +114,7 @@ Reestimated reestimate(const ReestimationRequest& request, const RunDirectory& o
   const std::int64_t batches = batches_to_see(network, data.train, options);
   const std::size_t norms = updating_batch_norms(run.training.graph, run.quantization_step).size();
   observer.say(concat(counted(norms, "batch norm"), ", ", counted(batches, "batch"), " of ",
-                      run.training.images.shape()[0], " training pictures",
+                      run.training.images.shape()[0], " training ", data.train.noun(), "s",
                       batches < options.batches ? " (all there are)" : ""));
   put_estimated(run.checkpoint, estimate_statistics(network, data.train, options, observer));
   if (data.validation) result.after.validation = evaluate_on(*data.validation);

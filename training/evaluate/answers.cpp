@@ -11,7 +11,8 @@ namespace miniqat::training {
 
 using Json = nlohmann::ordered_json;
 
-Answers::Answers(const datasets::Dataset& pictures) : labels_(pictures.labels), files_(pictures.files) {
+Answers::Answers(const datasets::Dataset& pictures)
+    : noun_(pictures.noun()), labels_(pictures.labels), files_(pictures.files) {
   for (std::int64_t k = 0; k < pictures.classes; ++k) names_.push_back(pictures.class_name(k));
   by_class_.resize(names_.size());
 }

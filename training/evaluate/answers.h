@@ -36,6 +36,8 @@ class Answers {
   /// The answer for one picture; logits: one for each class. Ties go to the lower class.
   void add(std::int64_t index, std::span<const float> logits);
 
+  /// Dataset::noun()
+  const std::string& noun() const { return noun_; }
   std::int64_t classes() const { return static_cast<std::int64_t>(names_.size()); }
   /// What the class is called (Dataset::class_name()).
   const std::string& name(std::int64_t number) const { return names_[static_cast<std::size_t>(number)]; }
@@ -64,6 +66,7 @@ class Answers {
  private:
   bool has_many_classes() const { return classes() > 10; }
 
+  std::string noun_;
   Tensor labels_;
   std::shared_ptr<const std::vector<std::string>> files_;
   std::vector<std::string> names_;

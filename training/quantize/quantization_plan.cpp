@@ -127,7 +127,8 @@ void complete(TrainSettings& settings, const FloatRun& run) {
   if (run.is_run()) require_still_there(run.path, run.settings.dataset, false);
   if (run.is_run() && !has_seen_validation(run) && settings.validation != run.settings.validation)
     throw UsageError(concat("--validation ", settings.validation, ": the float run has a validation part of ",
-                            run.settings.validation, " pictures, and has trained with the others; leave it out"));
+                            run.settings.validation, " ", noun_of(RunDirectory::open(run.path)),
+                            "s, and has trained with the others; leave it out"));
   if (const std::string why = why_none_updates(run.training.graph, 0);
       settings.reestimate.value_or(0) > 0 && !why.empty())
     throw UsageError(concat("--reestimate: ", run.is_run() ? "the run in --run" : settings.model, " ", why));

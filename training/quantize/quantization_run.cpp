@@ -94,16 +94,22 @@ class QuantizationRun {
     return static_cast<int>(training.has_shards() ? training.threads_per_shard : training.threads);
   }
 
+  const char* noun() const {
+    if (source_.is_run()) return noun_of(RunDirectory::open(source_.path));
+    return source_.evaluation.images.shape().rank() == 4 ? "picture" : "example";
+  }
+
   /// `classes`: ", 60 of each of 10 classes," or "".
   void announce(const std::string& classes = "") {
     const std::int64_t pictures = plan_.training.validation;
     if (pictures == 0) {
-      observer_.say(concat("the validation pictures of the data", classes, " decide ", by_what(),
+      observer_.say(concat("the validation ", noun(), "s of the data", classes, " decide ", by_what(),
                            "between the calibrated and the trained network"));
       return;
     }
-    observer_.say(concat(counted(pictures, "training picture"), classes, " decide", pictures == 1 ? "s" : "", " ",
-                         by_what(), "between the calibrated and the trained network, and no stage trains with them",
+    observer_.say(concat(counted(pictures, concat("training ", noun())), classes, " decide", pictures == 1 ? "s" : "",
+                         " ", by_what(),
+                         "between the calibrated and the trained network, and no stage trains with them",
                          has_seen_validation(source_) ? "; the float run was trained with them" : ""));
   }
 

@@ -98,6 +98,12 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
   return options;
 }
 
+void require_kind_fits(datasets::DataKind kind, const Shape& example, const std::string& dataset,
+                       const std::string& source) {
+  if (kind == datasets::DataKind::kPictureFolders && example.rank() != 3)
+    fail(source, ": the input is ", example, ", and ", dataset, " has ", datasets::words_of(kind));
+}
+
 TrainSettings moved_to(const TrainedOn& network, const std::string& dataset) {
   TrainSettings settings = network.settings;
   if (dataset == settings.dataset) return settings;
@@ -156,6 +162,10 @@ std::shared_ptr<const datasets::Standard> recorded_standard(const RunDirectory& 
       datasets::Standard{mean.get<std::vector<float>>(), deviation.get<std::vector<float>>()});
 }
 
+const char* noun_of(const RunDirectory& run) {
+  return recorded_of_data(run, "inputs") == "numbers" ? "example" : "picture";
+}
+
 std::vector<std::string> recorded_class_names(const RunDirectory& run) {
   const Json recorded = recorded_of_data(run, "class_names");
   std::vector<std::string> names;
@@ -183,9 +193,9 @@ Json picture_counts(const datasets::Splits& data) {
 
 void require_same_pictures(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data) {
   const Json former = recorded_of_data(run, "pictures"), now = picture_counts(data);
-  const auto text = [](const Json& counts) {
+  const auto text = [&](const Json& counts) {
     return concat(counts.value("training", 0), " training, ", counts.value("validation", 0), " validation and ",
-                  counts.value("test", 0), " test pictures");
+                  counts.value("test", 0), " test ", data.train.noun(), "s");
   };
   if (former.is_object() && former != now)
     fail(dataset, " has changed since the run began: it has ", text(now), " now, not ", text(former), "; train anew");
@@ -252,8 +262,9 @@ datasets::Splits with_validation_part(const datasets::Splits& data, const TrainS
   if (wanted > 0 && data.validation)
     fail("--validation ", wanted, ": ", data.train.name, " has a validation part of its own; leave it out");
   if (wanted > 0 && size - wanted < settings.batch_size)
-    fail("--validation ", wanted, " leaves ", counted(std::max<std::int64_t>(size - wanted, 0), "training picture"),
-         " of ", size, ", fewer than one batch of ", settings.batch_size);
+    fail("--validation ", wanted, " leaves ",
+         counted(std::max<std::int64_t>(size - wanted, 0), concat("training ", data.train.noun())), " of ", size,
+         ", fewer than one batch of ", settings.batch_size);
   return datasets::hold_out(data, wanted, settings.validation_method);
 }
 
@@ -271,23 +282,23 @@ std::string inherit_validation_part(TrainSettings& settings, const AskedValidati
   if (!run) return "";
   const TrainSettings former = recorded_settings(read_json(run->config()), run->config().string());
   if (former.dataset != settings.dataset) return "";
-  const std::string name = settings.init_checkpoint;
+  const std::string name = settings.init_checkpoint, noun = noun_of(*run);
   if (former.validation == 0)
     return settings.validation == 0 ? ""
-                                    : concat("note: the run in ", name, " was trained with the validation pictures");
+                                    : concat("note: the run in ", name, " was trained with the validation ", noun, "s");
   if (asked.size && settings.validation == 0) return "";
   const bool other_size = asked.size && settings.validation != former.validation;
   const bool other_method = asked.method && settings.validation_method != former.validation_method;
   if (other_size || other_method)
-    throw UsageError(concat("--validation ", asked.size ? settings.validation : former.validation, ": the run in ",
-                            name, " has a validation part of ", counted(former.validation, "picture"),
-                            " (--validation-method ",
-                            names_of(former.validation_method)[static_cast<std::size_t>(former.validation_method)],
-                            "), and has trained with the others; leave it out, or give 0 to train with all pictures"));
+    throw UsageError(
+        concat("--validation ", asked.size ? settings.validation : former.validation, ": the run in ", name,
+               " has a validation part of ", counted(former.validation, noun), " (--validation-method ",
+               names_of(former.validation_method)[static_cast<std::size_t>(former.validation_method)],
+               "), and has trained with the others; leave it out, or give 0 to train with all ", noun, "s"));
   set_validation_part(settings, validation_part_of(former));
   return asked.size ? ""
                     : concat("note: the validation part is that of the run in ", name, ", ",
-                             counted(former.validation, "training picture"));
+                             counted(former.validation, concat("training ", noun)));
 }
 
 std::string validation_counts(const datasets::Splits& data) {

@@ -37,6 +37,11 @@ std::shared_ptr<const datasets::Standard> recorded_standard(const RunDirectory& 
 /// the colour, mean and deviation of those, and classes have the numbers that they had there.
 datasets::LoadOptions load_options(const TrainedOn& network, const std::string& dataset);
 
+/// Throws Error for folders of pictures and a network whose examples, of the shape `example`, are none: their classes
+/// would be compared before any picture is read. `source` names the network.
+void require_kind_fits(datasets::DataKind kind, const Shape& example, const std::string& dataset,
+                       const std::string& source);
+
 /// Settings of a run of the network on another data set, a name or an absolute path, whose pictures are read as
 /// load_options() says.
 TrainSettings moved_to(const TrainedOn& network, const std::string& dataset);
@@ -47,6 +52,9 @@ TrainSettings moved_to(const TrainedOn& network, const std::string& dataset);
 /// files ("pictures"), the number of broken ones that were left out, if any ("skipped_files"), the names of classes
 /// ("class_names").
 nlohmann::ordered_json data_to_json(const datasets::Splits& data, const std::string& dataset);
+
+/// What the run's examples are called, as Dataset::noun() has it.
+const char* noun_of(const RunDirectory& run);
 
 /// The names of classes that a run records; empty without a record or names.
 std::vector<std::string> recorded_class_names(const RunDirectory& run);

@@ -143,7 +143,9 @@ void require_pictures_fit(const integer::Model& model, const datasets::Dataset& 
 void require_pictures_fit(const integer::Model& model, const Shape& example, const std::string& dataset,
                           const std::string& source) {
   const Shape& images = model.tensor(model.input).shape;
-  if (images != example) fail(source, ": the input is ", images, ", the pictures of ", dataset, " are ", example);
+  if (images != example)
+    fail(source, ": the input is ", images, ", the ", example.rank() == 3 ? "pictures" : "examples", " of ", dataset,
+         " are ", example);
 }
 
 void require_fit(const integer::Model& model, const Task& task, const datasets::Dataset& dataset,

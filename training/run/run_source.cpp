@@ -184,6 +184,9 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
   if (dataset.empty()) require_still_there(run.directory.path().string(), name);
   datasets::LoadOptions options = load_options(trained_on(run, network), name);
   options.accept = [&](const Shape& example) { require_pictures_fit(network.images, example, name, graph); };
+  options.accept_kind = [&](datasets::DataKind kind) {
+    require_kind_fits(kind, Shape(network.images.shape().extents().subspan(1)), name, graph);
+  };
   const bool is_own = name == run.settings.dataset;
   options.train_optional = options.whole_as_test = !is_own;
   const datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
@@ -270,6 +273,9 @@ FloatRunData load_data(const FloatRun& run, const std::string& dataset, const st
   datasets::LoadOptions options = load_options(trained, dataset);
   options.accept = [&](const Shape& example) {
     require_pictures_fit(run.evaluation.images, example, dataset, run.graph_name);
+  };
+  options.accept_kind = [&](datasets::DataKind kind) {
+    require_kind_fits(kind, Shape(run.evaluation.images.shape().extents().subspan(1)), dataset, run.graph_name);
   };
   const datasets::Splits data = datasets::load(dataset, data_dir, options);
   require_fit(run.evaluation, data.train, run.graph_name);

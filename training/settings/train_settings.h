@@ -212,7 +212,7 @@ inline const auto& settings_of_numbers() {
           "Own sounds in one folder: a regular expression whose first capture in the path of a file is its class"),
       Setting(
           "answers", &S::answers,
-          "own tables and arrays: classes, targets (numbers to predict), or auto: whole numbers and texts are classes"),
+          "own tables and arrays: classes, targets (numbers to predict, or labels of 0 and 1), or auto: whole numbers and texts are classes"),
       Setting(
           "no_standardise", &S::no_standardise,
           "own numbers: leave them as they are, instead of (x - mean) / deviation of each channel of the training part"),

@@ -15,6 +15,9 @@ constexpr MeasureKind kLabelMeasures[] = {
     {.name = "F1, mean over the labels", .brief = "F1", .key = "f1"}};
 
 std::int64_t labels_of_data(const datasets::Dataset& data) {
+  if (data.has_classes() && !data.targets.defined())
+    fail("data set ", data.name,
+         " has classes, no labels of which several may hold; a column of zeros and ones is one with `answers` targets");
   if (!data.targets.defined() || data.target_standard)
     fail("data set ", data.name, " has no labels of zeros and ones, of which several may hold");
   return data.targets.shape()[1];

@@ -10,12 +10,12 @@
 namespace miniqat::training {
 
 void LossOptions::require_no_classes() const {
-  if (label_smoothing != 0) fail("label_smoothing is for classes, which the data do not have");
-  if (!class_weights.empty()) fail("class_weights are for classes, which the data do not have");
+  if (label_smoothing != 0) fail("`label_smoothing` is for classes, which the data do not have");
+  if (!class_weights.empty()) fail("`class_weights` are for classes, which the data do not have");
 }
 
 void LossOptions::require_no_numbers() const {
-  if (huber != 0) fail("huber is for numbers to predict or to reconstruct, which the task does not have");
+  if (huber != 0) fail("`huber` is for numbers to predict or to reconstruct, which the task does not have");
 }
 
 Output add_loss_of_numbers(Graph& graph, const Output& numbers, const Output& targets, const LossOptions& options) {

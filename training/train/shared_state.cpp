@@ -40,7 +40,7 @@ std::uint64_t hash_of(const datasets::Dataset& part) {
 void require_same_task(const TrainingTask& task, distributed::RankExchange& ranks) {
   const std::string& data = task.settings.dataset;
   const auto require_same = [&](const datasets::Dataset& part, const char* name) {
-    ranks.require_same([&] { return hash_of(part); }, concat(name, " pictures of ", data));
+    ranks.require_same([&] { return hash_of(part); }, concat(name, " ", part.noun(), "s of ", data));
   };
   require_same(task.data.train, "training");
   require_same(task.data.test, "test");

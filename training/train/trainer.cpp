@@ -85,7 +85,8 @@ class Trainer {
 
   void say_what_decides() {
     if (extras_.is_stage || extras_.resume) return;
-    if (const std::string note = note_on_anomalies(task_.data, *task_.training.task); !note.empty()) observer_.say(note);
+    if (const std::string note = note_on_anomalies(task_.data, *task_.training.task); !note.empty())
+      observer_.say(note);
     if (!task_.data.validation) return;
     observer_.say(validation_counts(task_.data));
     if (const std::string note = note_on_small_classes(task_.data); !note.empty()) observer_.say(note);
@@ -137,8 +138,8 @@ class Trainer {
     for (std::size_t i = 0; i < counts.size(); ++i)
       if (counts[i] == 0) empty.push_back(part.class_names.empty() ? std::to_string(i) : part.class_names[i]);
     if (!empty.empty())
-      observer_.warn(concat("note: no ", title, " picture has the label ", shortened(joined(empty, " or ")), ", ",
-                            empty.size(), " of ", counts.size(), " classes"));
+      observer_.warn(concat("note: no ", title, " ", part.noun(), " has the label ", shortened(joined(empty, " or ")),
+                            ", ", empty.size(), " of ", counts.size(), " classes"));
   }
 
   void train_steps() {

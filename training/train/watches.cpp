@@ -165,9 +165,9 @@ void EvaluationWatch::look_at_statistics() {
   if (!is_far_above(evaluated, trained)) return;
   warned_of_statistics_ = true;
   observer_.warn(concat("warning: the moving statistics of the batch norms lag behind their batches: ",
-                        counted(some.size(), "training picture"), " have a loss of ", formatted("%.3f", evaluated),
-                        " in evaluation, the last ", counted(losses_.size(), "batch"), " one of ",
-                        formatted("%.3f", trained), " in training; at the end, `miniqat reestimate --run ",
+                        counted(some.size(), concat("training ", some.noun())), " have a loss of ",
+                        formatted("%.3f", evaluated), " in evaluation, the last ", counted(losses_.size(), "batch"),
+                        " one of ", formatted("%.3f", trained), " in training; at the end, `miniqat reestimate --run ",
                         shell_path(run_), "` estimates them again (docs/reestimate.md)"));
 }
 

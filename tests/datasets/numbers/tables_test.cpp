@@ -201,6 +201,9 @@ TEST(NumberTables, NotesSayWhatTheColumnsAre) {
                         "read as numbers [3,1], no pictures: ", "\"1.5\" is not a whole number"}));
   EXPECT_TRUE(mentions(notes("== train.csv\na,label\n1.5,-4\n2,5.5\n== test.csv\na,label\n3,4"),
                        {"column label has numbers to predict, from -4 to 5.5"}));
+  EXPECT_TRUE(mentions(notes("== train.csv\na,up,on\n1.5,0,1\n2,1,1\n== test.csv\na,up,on\n3,1,0",
+                             {.numbers = {.target = {"up", "on"}}}),
+                       {"columns up, on have labels, 0 or 1"}));
   EXPECT_TRUE(mentions(notes("== train.csv\na,b\n1.5,4\n2,5\n== test.csv\na,b\n3,4"), {"there is nothing to predict"}));
   EXPECT_TRUE(mentions(notes("== train.csv\n,a,b\n0,1.5,4\n1,2,5\n== test.csv\n,a,b\n0,3,4"),
                        {"left out column 0, which has no name"}));
