@@ -14,8 +14,10 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/user_files.h"
 #include "training/figures.h"
 #include "training/listing/run_list.h"
+#include "training/model_source.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
@@ -26,6 +28,7 @@ namespace {
 
 struct RunsArguments {
   std::vector<std::string> folders;
+  bool commands = false;
   bool json = false;
 };
 
@@ -42,16 +45,44 @@ std::string duration_text(const ListedRun& run) {
 
 std::string dashed(const std::string& text) { return text.empty() ? "-" : printable(text); }
 
-void print_runs(const std::vector<ListedRun>& runs) {
-  const bool are_shares =
-      std::ranges::all_of(runs, [](const ListedRun& run) { return !run.test || run.test->kind->is_share; });
-  const char* result = are_shares ? "accuracy" : "result";
+/// The network's name, or that of its file.
+std::string model_text(const ListedRun& run) {
+  return dashed(is_graph_file(run.model) ? std::filesystem::path(run.model).filename().string() : run.model);
+}
+
+/// As wide as it is, with all commands.
+void print_whole_table(const std::vector<ListedRun>& runs, const char* result) {
   std::vector<TableLine> lines = {{"run", "model", "data set", "bits", result, "time", "command"}};
   for (const ListedRun& run : runs)
     lines.push_back({printable(run.name), dashed(run.model), dashed(run.dataset), dashed(run.quantization),
                      result_text(run), duration_text(run),
                      dashed(run.complete ? run.command : concat("[", run.state, "] ", run.command))});
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
+}
+
+/// As wide as the terminal, with a line below for each run that is not complete.
+void print_table(const std::vector<ListedRun>& runs, const char* result) {
+  std::vector<TableLine> lines = {{"run", "model", "data set", "bits", result, "time"}};
+  for (const ListedRun& run : runs)
+    lines.push_back({printable(run.name), model_text(run), dashed(datasets::short_name(run.dataset)),
+                     dashed(run.quantization), result_text(run), duration_text(run)});
+  constexpr std::size_t kNames[] = {0, 1, 2, 3};
+  fit(lines, text_columns(), kNames);
+  std::printf("%s", aligned(lines, lines.front().size()).c_str());
+  for (const ListedRun& run : runs)
+    if (!run.complete)
+      for (const std::string& line : wrapped(printable(concat(run.name, ": ", run.state)), text_columns()))
+        std::printf("%s\n", line.c_str());
+}
+
+void print_runs(const std::vector<ListedRun>& runs, bool with_commands) {
+  const bool are_shares =
+      std::ranges::all_of(runs, [](const ListedRun& run) { return !run.test || run.test->kind->is_share; });
+  const char* result = are_shares ? "accuracy" : "result";
+  if (with_commands)
+    print_whole_table(runs, result);
+  else
+    print_table(runs, result);
 }
 
 /// The runs in the folders. Of several folders each run's name is its whole path, and one that lies in two is there
@@ -84,6 +115,7 @@ std::vector<std::string> asked_folders(const RunsArguments& arguments) {
 }
 
 void show_runs(const RunsArguments& arguments) {
+  if (arguments.commands && arguments.json) refuse_ignored("--commands", "--json, which has them");
   const std::vector<std::string> folders = asked_folders(arguments);
   const std::vector<ListedRun> runs = runs_in(folders);
   if (arguments.json) {
@@ -93,20 +125,22 @@ void show_runs(const RunsArguments& arguments) {
   } else if (runs.empty()) {
     std::printf("no runs in %s\n", printable(joined(folders)).c_str());
   } else {
-    print_runs(runs);
+    print_runs(runs, arguments.commands);
   }
 }
 
 }  // namespace
 
 void add_runs(CommandLine& program) {
-  Command command = program.command("runs", "Compare the runs in folders: bits, accuracy, time, command");
+  Command command = program.command("runs", "Compare the runs in folders: bits, accuracy, time");
   const auto arguments = std::make_shared<RunsArguments>();
   command
       .option("DIR", arguments->folders,
               "folders with runs, also in folders below them; the newest run comes last; default: runs")
       .value_name("")
       .shown_default("");
+  command.flag("--commands", arguments->commands,
+               "print the commands that made the runs, too, and whole paths, however wide the table gets");
   command.flag("--json", arguments->json, "print one JSON array, with all that the table has and more");
   command.action([arguments] { show_runs(*arguments); });
 }

@@ -142,10 +142,34 @@ std::string name_cell(std::string_view name) {
   return utf8::fitted(printable(name), kMostColumns);
 }
 
-std::string aligned(const std::vector<TableLine>& lines, std::size_t left) {
+namespace {
+
+std::vector<std::size_t> widths_of(const std::vector<TableLine>& lines) {
   std::vector<std::size_t> widths(lines.front().size());
   for (const TableLine& line : lines)
     for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], utf8::columns(line[i]));
+  return widths;
+}
+
+}  // namespace
+
+void fit(std::vector<TableLine>& lines, std::size_t width, std::span<const std::size_t> soft) {
+  constexpr std::size_t kLeast = 8;
+  std::vector<std::size_t> widths = widths_of(lines);
+  std::size_t all = 2 * (widths.size() - 1);
+  for (const std::size_t one : widths) all += one;
+  const auto width_of = [&](std::size_t column) { return widths[column]; };
+  for (; all > width; --all) {
+    const std::size_t widest = *std::ranges::max_element(soft, {}, width_of);
+    if (widths[widest] <= kLeast) break;
+    --widths[widest];
+  }
+  for (TableLine& line : lines)
+    for (const std::size_t column : soft) line[column] = utf8::fitted(line[column], std::max(widths[column], kLeast));
+}
+
+std::string aligned(const std::vector<TableLine>& lines, std::size_t left) {
+  const std::vector<std::size_t> widths = widths_of(lines);
   std::string text;
   for (const TableLine& line : lines) {
     for (std::size_t i = 0; i < line.size(); ++i) {

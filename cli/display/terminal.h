@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,10 @@ using TableLine = std::vector<std::string>;
 /// Lines of equally many cells, two spaces apart. The first `left` columns begin at the left, the others end at the
 /// right. Widths are columns of a terminal.
 std::string aligned(const std::vector<TableLine>& lines, std::size_t left);
+
+/// Takes the middle out of cells of the columns with these numbers, of the widest first, until the lines of aligned()
+/// have at most `width` columns; no cell gets less than 8.
+void fit(std::vector<TableLine>& lines, std::size_t width, std::span<const std::size_t> soft);
 
 /// A name from a file: printable, of at most 40 columns, a longer one without its middle.
 std::string name_cell(std::string_view name);

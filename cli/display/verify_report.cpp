@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
+#include "cli/display/terminal.h"
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/text/suggest.h"
+#include "core/text/utf8.h"
 
 namespace miniqat::cli {
 
@@ -59,33 +63,38 @@ void check_steps(const std::vector<LayerComparison>& layers, const std::string& 
   }
 }
 
-/// Two columns: of operations given equal inputs, and from the picture on.
+/// Two columns: of operations given equal inputs, and from the input on.
 std::string layer_columns(const LayerComparison& layer) {
   return formatted(" %11s %7d %11s %7d", percentage(layer.alone.share(), 4).c_str(), layer.alone.largest,
                    percentage(layer.end_to_end.share(), 4).c_str(), layer.end_to_end.largest);
 }
 
-std::string layer_table(const Verification& v) {
-  std::size_t width = 9;
-  for (const LayerComparison& layer : v.layers) width = std::max(width, layer.operation.size());
-  const int w = static_cast<int>(width), sides = v.on_integers ? 2 : 1;
-  const auto for_sides = [&](const std::string& columns) { return sides == 2 ? columns + columns : columns; };
-  std::string text;
-  if (v.on_integers) text += formatted("%-*s %-15s  %-38s  %s\n", w, "", "", "simulated", "on integers");
-  text += formatted("%-*s %-15s%s\n", w, "", "", for_sides("  given equal inputs from the picture on").c_str());
-  text += formatted("%-*s %-15s%s\n", w, "operation", "type",
-                    for_sides(formatted(" %11s %7s %11s %7s", "equal", "largest", "equal", "largest")).c_str());
-  for (std::size_t i = 0; i < v.layers.size(); ++i) {
-    const LayerComparison& layer = v.layers[i];
-    text += formatted("%-*s %-15s", w, layer.operation.c_str(), layer.type.c_str()) + layer_columns(layer);
-    if (v.on_integers)
-      text +=
-          layer_columns(v.on_integers->layers[i]) + (v.on_integers->multiplying.contains(layer.operation) ? " *" : "");
-    text += "\n";
-  }
-  if (v.on_integers) text += "* multiplies integers with --arithmetic integer, here\n";
+/// `marked`: the operations that get an asterisk.
+std::string layer_table(const std::vector<LayerComparison>& layers, const std::string& noun,
+                        const std::set<std::string>& marked = {}) {
+  constexpr std::size_t kOtherColumns = 58, kFewest = 9;
+  const std::size_t most = std::max(text_columns(), kOtherColumns + kFewest) - kOtherColumns;
+  std::size_t width = kFewest;
+  for (const LayerComparison& layer : layers) width = std::max(width, std::min(layer.operation.size(), most));
+  const int w = static_cast<int>(width);
+  std::string text = formatted("%-*s %-15s  given equal inputs from the %s on\n", w, "", "", noun.c_str());
+  text += formatted("%-*s %-15s %11s %7s %11s %7s\n", w, "operation", "type", "equal", "largest", "equal", "largest");
+  for (const LayerComparison& layer : layers)
+    text += concat(formatted("%-*s %-15s", w, utf8::fitted(layer.operation, width).c_str(), layer.type.c_str()),
+                   layer_columns(layer), marked.contains(layer.operation) ? " *" : "", "\n");
   return text;
 }
+
+std::string layer_tables(const Verification& v, const std::string& noun) {
+  if (!v.on_integers) return layer_table(v.layers, noun);
+  const OnIntegers& other = *v.on_integers;
+  return concat("simulated\n", layer_table(v.layers, noun), "\non integers\n",
+                layer_table(other.layers, noun, other.multiplying),
+                "* multiplies integers with --arithmetic integer, here\n");
+}
+
+/// In lines that fit the terminal.
+std::string lines_of(const std::string& text) { return joined(wrapped(text, text_columns()), "\n") + "\n"; }
 
 nlohmann::ordered_json to_json(const std::vector<LayerComparison>& layers) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -116,7 +125,7 @@ std::string VerifyReport::title() const {
 
 std::string VerifyReport::table() const {
   const Verification& v = verification;
-  std::string text = printable(title()) + "\n\n";
+  std::string text = lines_of(printable(title())) + "\n";
   const bool has_classes = !v.integer.measure;
   text += formatted("%-24s %9s %12s %14s %9s\n", "", has_classes ? "accuracy" : "",
                     has_classes ? "same class" : "all equal", "equal outputs", "largest");
@@ -124,15 +133,14 @@ std::string VerifyReport::table() const {
   if (v.on_integers) text += score_row(v.on_integers->score);
   text += score_row(v.integer);
   for (const Score& score : runtimes) text += score_row(score);
-  for (const std::string& line : left_out) text += printable(line) + "\n";
-  for (const std::string& line : failed) text += printable(line) + "\n";
-  text += concat(has_classes ? "same class" : "examples with all outputs equal",
-                 ", equal outputs, largest difference (steps): beside the integer engine\n\n");
-
-  text += layer_table(v);
-  text += formatted(
-      "integers of the evaluation graph beside the integer engine's; fast engine and reference loops: %s on %s\n",
-      v.reference_equal ? "equal" : "NOT EQUAL", counted(v.reference_examples, "example").c_str());
+  for (const std::string& line : left_out) text += lines_of(printable(line));
+  for (const std::string& line : failed) text += lines_of(printable(line));
+  text += lines_of(concat(has_classes ? "same class" : "examples with all outputs equal",
+                          ", equal outputs, largest difference (steps): beside the integer engine"));
+  text += concat("\n", layer_tables(v, noun));
+  text +=
+      lines_of(concat("integers of the evaluation graph beside the integer engine's; fast engine and reference loops: ",
+                      v.reference_equal ? "equal" : "NOT EQUAL", " on ", counted(v.reference_examples, "example")));
   return text;
 }
 

@@ -37,7 +37,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
       {"eval",
        "--run --model --dataset --data-dir --checkpoint --split --examples --integer --json --by-class --wrong"},
       {"predict", "RUN PICTURE --run --dataset --split --checkpoint --integer --top --json"},
-      {"runs", "DIR --json"},
+      {"runs", "DIR --commands --json"},
       {"export", "--run --format --out --checkpoint --float-io --prefix --test-vectors --input-scale"},
       {"verify",
        "--run --examples --runtimes --no-runtimes --max-accuracy-difference --min-agreement --max-steps "

@@ -159,7 +159,7 @@ TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
   EXPECT_TRUE(variables_of("integers/trained") == variables_of("integers-of-run/trained"));
   EXPECT_TRUE(variables_of("integers") == variables_of("integers-of-run"));
   run("export integers --out net.c");
-  const std::string listed = run("runs .").out;
+  const std::string listed = run("runs . --commands").out;
   expect_text(listed,
               {"miniqat quantize --steps 20 ", " --out integers --model net.onnx --dataset mnist --data-dir digits "});
 

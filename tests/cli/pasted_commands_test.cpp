@@ -86,7 +86,7 @@ TEST_F(PastedCommandsTest, TheCommandOfASensitivityIsTakenByQuantizeAndCalibrate
 TEST_F(PastedCommandsTest, RunsAndReportTellCommandsThatAreQuoted) {
   expect_success(train(kName, "--float"));
   expect_success(program({"calibrate", kName, "--batches", "2", "--threads", "1", "--out", "my runs/$(touch x)"}));
-  const Outcome list = expect_success(program({"runs", "my runs"}));
+  const Outcome list = expect_success(program({"runs", "my runs", "--commands"}));
   const std::string command = concat("calibrate ", shell_quoted(kName), " --batches 2");
   expect_text(list.out, {command});
   expect_success(paste(concat("miniqat ", command, " --threads 1 --out again")));

@@ -87,7 +87,7 @@ TEST_F(BrokenFilesTest, SkippedFilesAreListedInTheRunAndInTheReport) {
   EXPECT_EQ(list[0]["why"], "\"cat/10.png\" is empty; a picture was expected");
   EXPECT_EQ(list[1]["file"], "dog/90.png");
 
-  expect_text(run("runs .").out, {" --skip-broken"});
+  expect_text(run("runs . --commands").out, {" --skip-broken"});
 
   // The run's own data are read as it read them.
   const Outcome evaluated = run("eval --run run");

@@ -72,7 +72,7 @@ TEST_F(RunsTest, ARunWithoutItsCommandIsListedAllTheSame) {
   EXPECT_EQ(run["state"], "complete");
   EXPECT_EQ(run["command"], "");
   EXPECT_EQ(run["commands"], Json::array());
-  EXPECT_TRUE(program({"runs", "old"}).out.ends_with(" s  -\n"));
+  EXPECT_TRUE(program("runs old --commands").out.ends_with(" s  -\n"));
   expect_success(resume("old", {"--steps", "14"}));
   EXPECT_EQ(list("old")[0]["command"], "miniqat train --resume --log-every 1 --out old --steps 14");
   place_.write("old/commands.json", "{}");
@@ -124,7 +124,31 @@ TEST_F(RunsTest, UnfinishedAndBrokenRunsAreSaid) {
     EXPECT_TRUE(find(runs, name)["state"].get<std::string>().starts_with("broken: ")) << find(runs, name);
   expect_text(find(runs, "unknown")["state"].get<std::string>(), {"new_setting"});
   for (const Json& run : runs) EXPECT_EQ(run["complete"], false) << run;
-  expect_text(expect_success(program("runs .")).out, {"[unfinished, at step 5] miniqat train "});
+  expect_text(expect_success(program("runs . --commands")).out, {"[unfinished, at step 5] miniqat train "});
+  expect_text(expect_success(program("runs .")).out, {"\nkilled: unfinished, at step 5\n", "\nbroken: broken: "});
+}
+
+/// The columns of the widest line.
+std::size_t widest_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t widest = 0;
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
+  return widest;
+}
+
+TEST_F(RunsTest, TheTableFitsTheTerminal) {
+  const std::string name = "a-run-with-a-long-name-as-experiments-in-many-settings-have";
+  expect_success(train(name, "--weight-bits 4 --activation-bits 4 --ranges learned --per-channel --steps 4"));
+  expect_success(train("other", "--float --stop-at 5"));
+  const std::string narrow = expect_success(program("runs .")).out;
+  EXPECT_EQ(widest_line(narrow), 80u) << narrow;
+  expect_text(narrow, {"a-run-", "tiny.json", "mnist", "\nother: stopped at step 5\n"});
+  {
+    const EnvironmentVariable columns("COLUMNS", "300");
+    expect_text(expect_success(program("runs .")).out, {name});
+  }
+  expect_text(expect_success(program("runs . --commands")).out, {name, "miniqat train --model tiny.json"});
+  expect_error(program("runs . --commands --json"), 2, {"--commands has no effect with --json"});
 }
 
 TEST_F(RunsTest, AFolderWithoutRuns) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <sstream>
 
 #include "core/text/json.h"
 #include "tests/cli/program.h"
@@ -131,6 +132,26 @@ TEST(VerifyReport, BoundsHoldForBothArithmetics) {
   const nlohmann::ordered_json bounds = given.json()["bounds"];
   EXPECT_EQ(bounds["max_steps"]["value"], 3);
   EXPECT_NEAR(bounds["max_accuracy_difference"]["value"], 1, 1e-9);
+}
+
+/// Both arithmetics stand below each other; long names lose their middle.
+TEST(VerifyReport, TheTableFitsEightyColumns) {
+  VerifyReport given = report();
+  given.model = "a-network-with-a-long-name.onnx";
+  given.dataset = "/home/somebody/recordings/of/many/speakers";
+  given.verification.layers.push_back(layer("block_12/expand/Conv2D_and_more/BatchNorm", 1, 200));
+  given.verification.on_integers = OnIntegers{
+      .score = score("on integers", 177, 180), .layers = given.verification.layers, .multiplying = {"conv", "fc"}};
+  given.left_out = {"left out: tflite: a model of 4 bits has no form there that keeps the integers of its biases"};
+  for (const char* noun : {"picture", "example"}) {
+    given.noun = noun;
+    const std::string table = given.table();
+    std::istringstream lines(table);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+    expect_text(table, {concat("given equal inputs from the ", noun, " on\n"), "\nsimulated\n", "\non integers\n",
+                        "\nblock_12/", "BatchNorm Conv2D", "a-network-with-a-long-name.onnx"});
+    EXPECT_EQ(table.find(" *\n"), table.find(" *\n", table.find("\non integers\n"))) << "only on integers";
+  }
 }
 
 TEST(VerifyReport, MinRuntimeAgreementNeedsARuntime) {

@@ -119,7 +119,7 @@ TEST_F(TrainValidationTest, ARunFromAnotherInheritsItsPart) {
   // That is no default there: whoever repeats the run must say it.
   expect_success(program("train --config all/config.json --out repeated"));
   EXPECT_EQ(files_of(path("repeated")).checkpoint, files_of(path("all")).checkpoint);
-  expect_text(program("runs .").out, {" --out all --init-checkpoint float --validation 0\n"});
+  expect_text(program("runs . --commands").out, {" --out all --init-checkpoint float --validation 0\n"});
   // The other way round: nobody held these out.
   expect_success(train("none", "--float"));
   const Outcome seen = train("seen", "--init-checkpoint none --validation 10");
