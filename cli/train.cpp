@@ -215,7 +215,7 @@ void add_train(CommandLine& program) {
   command
       .flag("--resume", arguments->extras.resume, "continue the run in --out; a larger --epochs or --steps extends it")
       .heading(kRunHeading);
-  command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one")
+  command.flag("--overwrite", arguments->overwrite, "delete the run in --out, and begin a new one")
       .heading(kRunHeading);
   const auto trace = std::make_shared<std::string>();
   const Flag profile = add_rare_flags(command, *arguments, *trace);

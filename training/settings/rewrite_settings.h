@@ -31,7 +31,7 @@ inline const auto& settings_of_rewrite() {
   using S = RewriteSettings;
   static const std::tuple kTable{
       Setting("weight_bits", &S::weight_bits, "bits of weights, 2..16; integer models hold 2..8"),
-      Setting("activation_bits", &S::activation_bits, "bits of activations, 2..16; integer models hold 2..8"),
+      Setting("activation_bits", &S::activation_bits, "bits of activations, 2..16; integer models: 2..8"),
       Setting(
           "logits_bits", &S::logits_bits,
           "bits of the network's output, before --bits-config; default: --ends-bits, else 8 if activation ranges are learned, else --activation-bits"),

@@ -42,9 +42,8 @@ struct SoundSettings {
   static const auto& table() {
     using S = SoundSettings;
     static const std::tuple kTable{
-        Setting(
-            "features", &S::features,
-            "sounds: what a network is given of them: raw samples, log-mel bands, or mfcc, a few numbers made of these; auto: mfcc, and log-mel with --frames"),
+        Setting("features", &S::features,
+                "sounds: raw samples, log-mel bands, or mfcc, made of these; auto: mfcc, or log-mel with --frames"),
         Setting(
             "frames", &S::frames,
             "sounds: so many steps of log-mel or mfcc are an example, one from each step of a recording on, and anomalies are whole recordings; "

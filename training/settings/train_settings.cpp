@@ -57,7 +57,7 @@ bool SaveInterval::is_due(std::int64_t step, std::int64_t saved_step, Clock::tim
 const char* help_of_dataset() {
   static const std::string kHelp = concat(
       alternatives(datasets::dataset_names()),
-      "; or your own: a folder of pictures (JPEG, PNG, BMP, WebP) for each class, or such folders in train/ and test/; IDX or .npy files; sounds; a .npz, .csv or .ts file");
+      "; or your own: a folder of pictures or sounds for each class, IDX or .npy files, a .npz, .csv or .ts file");
   return kHelp.c_str();
 }
 

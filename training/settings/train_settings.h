@@ -32,7 +32,7 @@ inline constexpr const char* kDataDirHelp =
 
 /// The help of every --threads.
 inline constexpr const char* kThreadsHelp =
-    "at most 1024; 0: OMP_NUM_THREADS if it is set, else all cores, or as many as a cgroup quota allows";
+    "0: OMP_NUM_THREADS if it is set, else all cores, or what a cgroup quota allows; at most 1024";
 
 /// The task that the data decide (task_for()).
 inline constexpr const char* kTaskOfData = "auto";
@@ -177,11 +177,10 @@ inline const auto& settings_of_data() {
       Setting("dataset", &S::dataset, help_of_dataset()),
       Setting(
           "task", &S::task,
-          "what is learned: classify, regress (numbers), reconstruct (the input itself; its error finds anomalies), multilabel (labels of which several may hold); auto: what the data have"),
+          "classify, regress (numbers), reconstruct (the input; its error finds anomalies), multilabel (several labels); auto: what the data have"),
       Setting("data_dir", &S::data_dir, kDataDirHelp),
-      Setting(
-          "image_size", &S::image_size,
-          "own files: HxW, or one number for both; pictures are scaled until they cover this size, and their middle is cut out. Without it they must have one size"),
+      Setting("image_size", &S::image_size,
+              "own pictures: HxW, or one number for both; they are scaled to cover it, and cut to their middle"),
       Setting("colour", &S::colour, "own files: grey, rgb, or auto: grey if all pictures are"),
       Setting("mean", &S::mean, "own files: a pixel is (byte / 255 - mean) / std; rounded to a whole byte"),
       Setting("std", &S::deviation, "own files: see --mean"),
@@ -189,10 +188,8 @@ inline const auto& settings_of_data() {
           "skip_broken", &S::skip_broken,
           "own files: leave out pictures that cannot be read, instead of ending with an error that names them; skipped_files.json in the run directory lists them"),
       Setting("augment", &S::augment, help_of_augment()),
-      Setting(
-          "validation", &S::validation,
-          "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; 0: on the test pictures",
-          not_negative()),
+      Setting("validation", &S::validation,
+              "training pictures held out to measure each epoch on; 0: test pictures are for that", not_negative()),
       Setting(
           "validation_method", &S::validation_method,
           "which pictures --validation holds out: class: of each class its share, by a draw that depends on the pictures alone; "
@@ -233,8 +230,7 @@ inline const auto& settings_of_steps() {
   using S = TrainSettings;
   static const std::tuple kTable{
       Setting("epochs", &S::epochs, "passes over the training set"),
-      Setting("steps", &S::steps, "length of the run in steps instead of epochs; 0: epochs count",
-              within(0, kMostSteps)),
+      Setting("steps", &S::steps, "steps instead of epochs; 0: epochs count", within(0, kMostSteps)),
       Setting("batch_size", &S::batch_size, "pictures a step", within(1, 65536)),
       Setting(
           "shards", &S::shards,
@@ -276,7 +272,7 @@ inline const auto& settings_of_optimization() {
               Limits{0, std::nextafter(1.0, 0.0), "must be in [0, 1)"}),
       Setting(
           "huber", &S::huber,
-          "regress, reconstruct: errors above this, in standard deviations, count in proportion in the training loss instead of squared (Huber 1964), so that a few wild ones do not rule it; 0: all are squared",
+          "regress, reconstruct: errors above this, in standard deviations, count in proportion, not squared; 0: all squared",
           at_least(0)),
       Setting(
           "class_weights", &S::class_weights,
@@ -304,7 +300,7 @@ inline const auto& settings_of_run() {
   static const std::tuple kTable{
       Setting("init_checkpoint", &S::init_checkpoint,
               "start from the variables of this .safetensors file or run directory, by name"),
-      Setting("seed", &S::seed, "of initial weights, shuffling, augmentation and dropout", within(0, kMostSteps)),
+      Setting("seed", &S::seed, "of weights, shuffling, augmentation and dropout", within(0, kMostSteps)),
       Setting("threads", &S::threads, kThreadsHelp, within(0, 1024)),
       Setting("log_every", &S::log_every, "steps between two lines of metrics.jsonl", at_least(1)),
       Setting(
