@@ -219,7 +219,7 @@ void print(const EvalArguments& arguments, const Subject& subject, const dataset
 }
 
 datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets::Dataset& split) {
-  return arguments.limit > 0 ? first_examples(split, arguments.limit) : split;
+  return arguments.limit > 0 ? first_recordings(split, arguments.limit) : split;
 }
 
 void evaluate_run(const EvalArguments& arguments) {
@@ -245,6 +245,7 @@ void evaluate_run(const EvalArguments& arguments) {
   const EvalResult result = evaluated();
   print_note(run.note);
   print_note(datasets::note_on_first(pictures, split));
+  print_note(datasets::note_on_whole_recordings(pictures, arguments.limit));
   print_file_notes(data.remarks());
   print(arguments, subject, split, result);
   warn_of_one_answer(result, subject, pictures, arguments.dataset.empty() ? run.settings.dataset : arguments.dataset);
@@ -313,6 +314,7 @@ void evaluate_file(const EvalArguments& arguments, const ReadingFlags& flags) {
   const EvalResult result = evaluate_in_integers(model, task, arguments.model, pictures);
   print_file_notes(data.remarks());
   print_note(datasets::note_on_first(pictures, split));
+  print_note(datasets::note_on_whole_recordings(pictures, arguments.limit));
   print(arguments, subject, split, result);
   warn_of_one_answer(result, subject, pictures, arguments.dataset);
 }
@@ -348,7 +350,7 @@ void add_eval(CommandLine& program) {
       .option("--split", arguments->split,
               "test, train, or validation: the training pictures that `train --validation` held out")
       .one_of({split_names().begin(), split_names().end()});
-  command.option("--examples", arguments->limit, "number of pictures, from the first of the split on; 0: all")
+  command.option("--examples", arguments->limit, "number of pictures, from the first of the split on; 0: all. Windows of a sound end with its recording")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--integer", arguments->integer,

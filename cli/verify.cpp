@@ -133,11 +133,12 @@ void verify_run(const VerifyArguments& arguments) {
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
-  const datasets::Dataset split = arguments.limit > 0 ? first_examples(test, arguments.limit) : test;
+  const datasets::Dataset split = arguments.limit > 0 ? first_recordings(test, arguments.limit) : test;
   EvaluationSession simulation(run, split);
   const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
   print_note(run.note);
   print_note(datasets::note_on_first(split, test));
+  print_note(datasets::note_on_whole_recordings(split, arguments.limit));
   print_file_notes(split);
 
   if (arguments.bounds.accuracy_difference && simulation.classifier.task != &classification())

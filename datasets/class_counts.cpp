@@ -43,6 +43,12 @@ std::string note_on_first(const Dataset& head, const Dataset& all) {
                 ": the data are in an order of their classes");
 }
 
+std::string note_on_whole_recordings(const Dataset& head, std::int64_t asked) {
+  if (asked == 0 || head.size() <= asked) return "";
+  return concat("note: example ", asked, " is not the last of its recording: ", head.size(),
+                " are taken, with all of its windows");
+}
+
 Levels::Levels(std::span<const std::uint8_t> pixels) {
   std::array<bool, 256> seen = {};
   for (const std::uint8_t pixel : pixels) seen[pixel] = true;

@@ -93,6 +93,9 @@ struct Dataset {
 /// The first n of them, copied (all, shared, when there are no more). n >= 1.
 Dataset first_examples(const Dataset& dataset, std::int64_t n);
 
+/// The same, with the windows behind them that are of the recording of the last: a recording is measured as a whole.
+Dataset first_recordings(const Dataset& dataset, std::int64_t n);
+
 /// Copies of the examples with the given indices, in the order given. Throws Error for an index out of range and for no
 /// index.
 Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indices);

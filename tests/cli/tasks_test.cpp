@@ -334,6 +334,18 @@ TEST_F(MachineTest, WithoutAnomaliesErrorsAreMeasured) {
       << mixed;
 }
 
+TEST_F(MachineTest, TheFirstExamplesAreWholeRecordings) {
+  run(concat(kPump, "--steps 4 --out bits"));
+  // 23 windows each.
+  for (const auto& [asked, taken] : {std::pair(30, 46), {46, 46}, {1, 23}}) {
+    const Outcome outcome = miniqat(concat("eval bits --json --examples ", asked), place_.path());
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["examples"], taken);
+    EXPECT_EQ(outcome.err.find(concat("of its recording: ", taken, " are taken")) != std::string::npos, asked < taken)
+        << outcome.err;
+  }
+  EXPECT_EQ(nlohmann::json::parse(run("verify bits --no-runtimes --json --examples 30"))["examples"], 46);
+}
+
 /// Classes are compared only of data that fit.
 TEST_F(MachineTest, OtherShapesAreSaidBeforeOtherClasses) {
   for (int i = 0; i < 12; ++i)
