@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <span>
 
 #include "cli/commands.h"
 #include "cli/display/terminal.h"
@@ -9,6 +11,7 @@
 #include "cli/flags/setting_flags.h"
 #include "cli/notes.h"
 #include "core/text/classic.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
@@ -83,6 +86,35 @@ std::vector<double> answers_of(const Task& task, const datasets::Dataset& data, 
   return {squares / static_cast<double>(outputs.size())};
 }
 
+/// What is said of a sound is the mean of the scores of its windows.
+Prediction said_of(const AskedPicture& asked, const std::vector<Prediction>& predictions) {
+  const auto windows =
+      std::span(predictions).subspan(static_cast<std::size_t>(asked.first), static_cast<std::size_t>(asked.windows));
+  Prediction all = windows.front();
+  if (windows.size() == 1 || all.scores.empty()) return all;
+  for (std::size_t k = 0; k < all.scores.size(); ++k) {
+    double sum = 0;
+    for (const Prediction& one : windows) sum += one.scores[k];
+    all.scores[k] = sum / static_cast<double>(windows.size());
+  }
+  const bool decided = std::ranges::all_of(windows, [](const Prediction& one) { return one.predicted >= 0; });
+  all.predicted = decided ? all.ranking().front() : -1;
+  return all;
+}
+
+/// The means of answers_of() over the windows of a sound.
+std::vector<double> answers_to(const Task& task, const datasets::Dataset& data, const AskedPicture& asked,
+                               const std::vector<Prediction>& predictions) {
+  std::vector<double> means;
+  for (std::int64_t i = asked.first; i < asked.first + asked.windows; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    const std::vector<double> answers = answers_of(task, data, place, predictions[place].outputs);
+    means.resize(answers.size());
+    for (std::size_t k = 0; k < answers.size(); ++k) means[k] += answers[k] / static_cast<double>(asked.windows);
+  }
+  return means;
+}
+
 /// Answers beside what they should have been, or the class of a reconstruction, as far as the data say.
 void print_numbers(const Task& task, const AskedPictures& examples, const std::vector<Prediction>& predictions) {
   const bool reconstructs = &task == &reconstruction();
@@ -90,14 +122,12 @@ void print_numbers(const Task& task, const AskedPictures& examples, const std::v
                                    reconstructs             ? "error"
                                    : &task == &multilabel() ? "probability"
                                                             : "predicted"}};
-  for (std::size_t i = 0; i < predictions.size(); ++i) {
-    const AskedPicture& asked = examples.asked[i];
-    const std::vector<double> targets = targets_of(examples.data, i);
+  for (const AskedPicture& asked : examples.asked) {
+    const std::vector<double> targets = targets_of(examples.data, static_cast<std::size_t>(asked.first));
     const std::string known = reconstructs && asked.label ? name_cell(examples.data.class_name(*asked.label))
                               : targets.empty()           ? "-"
                                                           : numbers_text(targets);
-    lines.push_back(
-        {printable(asked.word), known, numbers_text(answers_of(task, examples.data, i, predictions[i].outputs))});
+    lines.push_back({printable(asked.word), known, numbers_text(answers_to(task, examples.data, asked, predictions))});
   }
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
 }
@@ -108,9 +138,8 @@ void print_predictions(const PredictArguments& arguments, const Task& task, cons
   std::vector<TableLine> lines = {{pictures.data.noun(), "label", "class", "score", "next"}};
   const bool are_files = !pictures.asked.front().file.empty();
   if (are_files) lines[0].emplace_back("file");
-  for (std::size_t i = 0; i < predictions.size(); ++i) {
-    const Prediction& prediction = predictions[i];
-    const AskedPicture& asked = pictures.asked[i];
+  for (const AskedPicture& asked : pictures.asked) {
+    const Prediction prediction = said_of(asked, predictions);
     TableLine line = {printable(asked.word), asked.label ? name_cell(pictures.data.class_name(*asked.label)) : "-"};
     if (prediction.predicted < 0) {
       line.insert(line.end(), {"none", "NaN", ""});
@@ -129,16 +158,18 @@ void print_predictions(const PredictArguments& arguments, const Task& task, cons
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
 }
 
-Json prediction_json(const Task& task, const AskedPictures& pictures, std::size_t i, const Prediction& prediction) {
-  const datasets::Dataset& data = pictures.data;
-  const AskedPicture& asked = pictures.asked[i];
+Json prediction_json(const Task& task, const datasets::Dataset& data, const AskedPicture& asked,
+                     const std::vector<Prediction>& predictions) {
+  const Prediction prediction = said_of(asked, predictions);
   Json json = {{data.noun(), asked.number ? Json(*asked.number) : Json(asked.word)},
                {"label", asked.label ? Json(*asked.label) : Json(nullptr)}};
   if (!asked.file.empty()) json["file"] = asked.file;
+  if (asked.windows > 1) json["windows"] = asked.windows;
   if (!prediction.outputs.empty()) {
-    json["outputs"] = prediction.outputs;
-    if (const std::vector<double> targets = targets_of(data, i); !targets.empty()) json["targets"] = targets;
-    const std::vector<double> answers = answers_of(task, data, i, prediction.outputs);
+    if (asked.windows == 1) json["outputs"] = prediction.outputs;
+    if (const std::vector<double> targets = targets_of(data, static_cast<std::size_t>(asked.first)); !targets.empty())
+      json["targets"] = targets;
+    const std::vector<double> answers = answers_to(task, data, asked, predictions);
     if (&task == &multilabel()) json["probabilities"] = answers;
     if (&task == &reconstruction()) json["error"] = answers.front();
     return json;
@@ -154,8 +185,8 @@ Json prediction_json(const Task& task, const AskedPictures& pictures, std::size_
 void print_predictions_json(const PredictArguments& arguments, const RunSource& run, const Task& task,
                             const AskedPictures& pictures, const std::vector<Prediction>& predictions) {
   Json list = Json::array();
-  for (std::size_t i = 0; i < predictions.size(); ++i)
-    list.push_back(prediction_json(task, pictures, i, predictions[i]));
+  for (const AskedPicture& asked : pictures.asked)
+    list.push_back(prediction_json(task, pictures.data, asked, predictions));
   const Json json = {{"model", run.settings.model},
                      {"quantization", quantization_of(run.directory).label()},
                      {"integer", arguments.integer},
@@ -165,7 +196,16 @@ void print_predictions_json(const PredictArguments& arguments, const RunSource& 
   std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
+/// A file of integers does not hold how pictures and sounds become its numbers.
+void require_run(const std::string& run) {
+  if (run.ends_with(".miniqat") && !std::filesystem::is_directory(run))
+    fail(
+        run,
+        " is a file, not the directory of a run: its integers do not hold how files become numbers; `miniqat eval --model` measures it on a data set");
+}
+
 void predict_pictures(const PredictArguments& arguments) {
+  require_run(arguments.run);
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   const RunSource run =
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.source.dataset);
@@ -190,7 +230,7 @@ void add_predict(CommandLine& program) {
   command
       .option(
           "PICTURE", arguments->pictures,
-          "pictures, or other examples, by their numbers in the data set, from 0, or files of pictures: `miniqat predict RUN 0 7 42`")
+          "pictures, or other examples, by their numbers in the data set, from 0; or files of pictures, files of sounds or folders of these: `miniqat predict RUN 0 7 42`")
       .value_name("...")
       .shown_default("");
   command.option("--dataset", arguments->source.dataset, "a data set; default: the run's own");

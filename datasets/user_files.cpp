@@ -29,7 +29,9 @@
 #include "datasets/pictures/class_folders.h"
 #include "datasets/pictures/part_folders.h"
 #include "datasets/pictures/resize.h"
+#include "datasets/sound/sound.h"
 #include "datasets/sound/sound_folders.h"
+#include "datasets/sound/sound_stack.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -437,6 +439,29 @@ Tensor read_picture(const fs::path& path, const PictureOptions& options) {
   Tensor example(picture.shape(), DType::kUInt8);
   std::ranges::copy(picture.pixels, example.values<std::uint8_t>().begin());
   return example;
+}
+
+std::vector<std::string> sound_files(const fs::path& path) {
+  std::error_code failure;
+  if (!fs::is_directory(path, failure)) return {path.string()};
+  std::vector<std::string> files;
+  for (const std::string& file : sounds_in(path, path)) files.push_back((path / file).string());
+  return files;
+}
+
+Dataset read_sound_files(const std::vector<std::string>& files, const SoundOptions& options) {
+  SoundStack stack(options, {}, std::ssize(files));
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const Sound sound = resampled(read_sound(files[i]), options.rate);
+    try {
+      stack.put(static_cast<std::int64_t>(i), sound);
+    } catch (const Error& error) {
+      fail(fs::path(files[i]), ": ", error.what());
+    }
+  }
+  PartData data{.images = {}, .files = std::make_shared<const std::vector<std::string>>(files)};
+  stack.move_to(data);
+  return {.name = "files", .images = data.images, .classes = 0, .recordings = data.recordings, .files = data.files};
 }
 
 Splits load_user_files(const fs::path& path, const LoadOptions& options) {

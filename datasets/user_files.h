@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "datasets/dataset.h"
 
@@ -45,5 +46,13 @@ Splits load_user_files(const std::filesystem::path& path, const LoadOptions& opt
 /// One file of these formats as an example [h, w, c] uint8 of the size and the colour that the options ask for. Throws
 /// Error.
 Tensor read_picture(const std::filesystem::path& path, const PictureOptions& options);
+
+/// The file itself or, of a folder, the sounds at any depth below it, in order.
+std::vector<std::string> sound_files(const std::filesystem::path& path);
+
+/// Sound files as examples of this front end, without answers, in order: one each or, with SoundOptions::frames, all
+/// windows of each (Dataset::recordings), whose numbers are not standardised. Throws Error that names a file that
+/// cannot be read or is too short.
+Dataset read_sound_files(const std::vector<std::string>& files, const SoundOptions& options);
 
 }  // namespace miniqat::datasets

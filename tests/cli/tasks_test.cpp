@@ -5,14 +5,11 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
-#include <tuple>
 
 #include "core/files/safetensors.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
-#include "tests/datasets/dataset_files.h"
-#include "tests/datasets/sound/wav.h"
 #include "tests/errors.h"
 
 namespace miniqat::cli::tasks_test {
@@ -274,127 +271,6 @@ TEST_F(TasksTest, AnAutoencoderIsMeasuredByItsAnomalies) {
   const nlohmann::json predicted = nlohmann::json::parse(run(all));
   for (const nlohmann::json& one : predicted["examples"]) errors += one["error"].get<double>();
   EXPECT_NEAR(errors / examples, result["mse"].get<double>(), 1e-5) << "the mean of single errors";
-}
-
-/// Recordings of a machine as DCASE has them: tones of a tenth of a second, and clicks where it is broken.
-class MachineTest : public TasksTest {
- protected:
-  MachineTest() {
-    for (int i = 0; i < 12; ++i)
-      place_.write(concat("pump/train/normal_id_0_", i, ".wav"), testing::wav(hum(i, 0), 8000));
-    for (int i = 0; i < 4; ++i) {
-      place_.write(concat("pump/test/normal_id_0_", i, ".wav"), testing::wav(hum(20 + i, 0), 8000));
-      place_.write(concat("pump/test/anomaly_id_0_", i, ".wav"), testing::wav(hum(30 + i, 6000), 8000));
-    }
-  }
-  static std::vector<std::int16_t> hum(int number, int click) {
-    std::vector<std::int16_t> samples;
-    for (int t = 0; t < 800; ++t) {
-      const int noise = (t * 7919 + number * 104729) % 601 - 300;
-      samples.push_back(
-          static_cast<std::int16_t>(3000 * std::sin((0.2 + 0.001 * number) * t) + noise + (t % 100 == 0 ? click : 0)));
-    }
-    return samples;
-  }
-};
-
-constexpr const char* kPump =
-    "train --dataset pump --frames 2 --sample-rate 8000 --window-ms 8 --stride-ms 4 --bands 4 --model autoencoder --width 0.25 "
-    "--batch-size 20 --threads 1 ";
-
-TEST_F(MachineTest, RecordingsAreScoredByTheirWindows) {
-  const std::string trained = run(concat(kPump, "--float --epochs 20 --validation 40 --out float"));
-  EXPECT_NE(trained.find("task reconstruct: from [2,4] to 8 numbers, measured by AUC"), std::string::npos) << trained;
-  EXPECT_NE(trained.find("(8 recordings)"), std::string::npos) << trained;
-  EXPECT_EQ(trained.find("has the label"), std::string::npos) << "that no anomaly is trained with is as it should be";
-  EXPECT_GT(json_of(place_.path() / "float/summary.json")["test_auc"].get<double>(), 0.9);
-  const nlohmann::json config = json_of(place_.path() / "float/config.json");
-  EXPECT_EQ(std::tuple(config["features"], config["frames"], config["seconds"], config["high_hz"]),
-            std::tuple("log-mel", 2, 0.0, 4000.0));
-  // 23 windows each.
-  EXPECT_EQ(json_of(place_.path() / "float/summary.json")["pictures"],
-            nlohmann::json({{"training", 230}, {"validation", 46}, {"test", 184}}));
-  const std::string table = run("quantize --run float --weight-bits 8 --activation-bits 8 --epochs 1 --out bits");
-  EXPECT_NE(table.find("validation MSE  test AUC"), std::string::npos) << "a normal part has no AUC: " << table;
-  EXPECT_NE(run("eval bits --integer").find("(8 recordings)"), std::string::npos);
-  EXPECT_NE(run("calibrate float --out calibrated").find("(8 recordings)"), std::string::npos);
-  run("sensitivity --run float --bits 4 --out sensitivity");
-  EXPECT_TRUE(json_of(place_.path() / "sensitivity/sensitivity.json")["float"].contains("mse"));
-}
-
-TEST_F(MachineTest, WithoutAnomaliesErrorsAreMeasured) {
-  for (int i = 0; i < 4; ++i) fs::remove(place_.path() / concat("pump/test/anomaly_id_0_", i, ".wav"));
-  const std::string normal = run(concat(kPump, "--float --steps 1 --out normal"));
-  EXPECT_NE(normal.find("measured by mean squared error"), std::string::npos) << normal;
-  EXPECT_EQ(normal.find("note:"), std::string::npos) << normal;
-  place_.write("pump/train/anomaly_id_0_9.wav", testing::wav(hum(9, 6000), 8000));
-  const std::string mixed = run(concat(kPump, "--float --steps 1 --task reconstruct --out mixed"));
-  EXPECT_NE(mixed.find("note: 23 of 299 training examples are anomalies, of other classes than normal"),
-            std::string::npos)
-      << mixed;
-}
-
-TEST_F(MachineTest, TheFirstExamplesAreWholeRecordings) {
-  run(concat(kPump, "--steps 4 --out bits"));
-  // 23 windows each.
-  for (const auto& [asked, taken] : {std::pair(30, 46), {46, 46}, {1, 23}}) {
-    const Outcome outcome = miniqat(concat("eval bits --json --examples ", asked), place_.path());
-    EXPECT_EQ(nlohmann::json::parse(outcome.out)["examples"], taken);
-    EXPECT_EQ(outcome.err.find(concat("of its recording: ", taken, " are taken")) != std::string::npos, asked < taken)
-        << outcome.err;
-  }
-  EXPECT_EQ(nlohmann::json::parse(run("verify bits --no-runtimes --json --examples 30"))["examples"], 46);
-}
-
-/// Classes are compared only of data that fit.
-TEST_F(MachineTest, OtherShapesAreSaidBeforeOtherClasses) {
-  for (int i = 0; i < 12; ++i)
-    place_.write(concat("words/", i % 2 == 0 ? "yes" : "no", "/", i, ".wav"), testing::wav(hum(i, 0), 8000));
-  place_.write("pets/cat/1.png", testing::png_bytes(testing::make_picture(8, 8, 1)));
-  run("train --dataset words --sample-rate 8000 --seconds 0.1 --model mlp --width 0.25 --steps 1 --batch-size 4 --threads 1 --out bits");
-  run("export bits --out net.miniqat");
-  place_.write("series.csv", "a,label\n1.5,up\n2.5,down\n3.5,up\n");
-  for (const std::string line : {"eval bits --dataset ", "eval --model net.miniqat --dataset "}) {
-    testing::expect_text(refused(line + "pets"), {"[4,10]", "folders of pictures"});
-    const std::string error = refused(line + "series.csv");
-    testing::expect_text(error, {"[4,10]", "[1]"});
-    EXPECT_EQ(error.find("class"), std::string::npos) << error;
-  }
-}
-
-TEST_F(MachineTest, VariedSoundsAreResumedToTheBit) {
-  fs::create_directory(place_.path() / "hall");
-  fs::copy(place_.path() / "pump/test/normal_id_0_1.wav", place_.path() / "hall/air.wav");
-  const std::string varied =
-      concat(kPump, "--float --steps 24 --shift-ms 3 --gain-db 2 --noise hall --noise-db 5 --out ");
-  EXPECT_NE(run(varied + "whole").find("276 training (varied)"), std::string::npos);
-  run(varied + "halves --stop-at 17");
-  run("train --resume --out halves");
-  const auto checkpoint = [&](const std::string& name) {
-    return testing::bytes_of(place_.path() / name / "checkpoint.safetensors");
-  };
-  EXPECT_EQ(checkpoint("whole"), checkpoint("halves"));
-  run(concat(kPump, "--float --steps 24 --out plain"));
-  EXPECT_NE(checkpoint("whole"), checkpoint("plain"));
-  run("eval whole");
-}
-
-TEST_F(MachineTest, FlagsOfSoundsWithoutEffectAreRefused) {
-  const std::string own = " --dataset sums.csv --target sum --model mlp --steps 1 --batch-size 10 --out x";
-  const std::pair<std::string, const char*> cases[] = {
-      {concat("train --shift-ms 3", own), "--shift-ms has no effect"},
-      {concat("train --frames 5", own), "--frames has no effect"},
-      {concat("train --noise-db 3", own), "--noise-db goes with --noise"},
-      {concat("train --snr-db 3", own), "--snr-db has no effect"},
-      {concat(kPump, "--features raw --out x"), "--frames must be 0 for raw samples"},
-      {concat(kPump, "--noise nowhere --out x"), "nowhere"},
-      {concat(kPump, "--low-hz 5000 --out x"), "--low-hz must be from 0 on and below --high-hz"},
-      {concat(kPump, "--high-hz 5000 --out x"), "--high-hz must be at most half of --sample-rate"},
-      {concat(kPump, "--frames 500 --out x"), "the recording is shorter than an example, 500 steps"},
-      {concat(kPump, "--target \\d --out x"),
-       "captures nothing: the class is what stands in brackets, as in '^(\\d)_'"},
-      {concat(kPump, "--seconds 0.01 --out x"), "--frames must be as many as fit"}};
-  for (const auto& [line, words] : cases) testing::expect_text(refused(line), {words});
 }
 
 TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <utility>
 
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
+#include "datasets/standardise.h"
 #include "datasets/user_files.h"
 #include "training/run/data_of_run.h"
 #include "training/settings/usage_error.h"
@@ -33,7 +35,8 @@ AskedPictures numbered_pictures(const RunSource& run, const std::vector<std::str
                               .label = pictures.data.has_classes()
                                            ? std::optional(pictures.data.labels.values<std::int32_t>()[i])
                                            : std::nullopt,
-                              .file = pictures.data.file_of(static_cast<std::int64_t>(i))});
+                              .file = pictures.data.file_of(static_cast<std::int64_t>(i)),
+                              .first = static_cast<std::int64_t>(i)});
   return pictures;
 }
 
@@ -59,19 +62,50 @@ AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::s
     if (picture.shape() != example)
       fail(std::filesystem::path(file), " is ", picture.shape(), ", the network takes ", example);
     pixels = std::ranges::copy(picture.values<std::uint8_t>(), pixels).out;
-    pictures.asked.push_back({.word = file});
+    pictures.asked.push_back({.word = file, .first = std::ssize(pictures.asked)});
   }
   return pictures;
+}
+
+bool is_of_sounds(const RunSource& run) { return recorded_of_data(run.directory, "sounds") == true; }
+
+/// Files and folders of sounds, by the run's own front end.
+AskedPictures sounds_from_files(const RunSource& run, const std::vector<std::string>& words) {
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    const std::vector<std::string> found = datasets::sound_files(word);
+    if (found.empty()) throw UsageError(concat(quote(word), " is a folder without sounds"));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  const TrainedOn network = trained_on(run);
+  const datasets::SoundOptions front_end = run.settings.sounds.options(run.settings.dataset);
+  datasets::Splits read{.train = {}, .test = datasets::read_sound_files(files, front_end)};
+  datasets::standardise(read, {.standardise = network.standard != nullptr, .standard = network.standard});
+  AskedPictures sounds{.data = std::move(read.test), .from_files = true};
+  datasets::Dataset& data = sounds.data;
+  data.classes = network.classes;
+  data.class_names = network.class_names;
+  if (network.classes > 0) data.labels = Tensor({data.size()}, DType::kInt32);
+  const std::span<const std::int32_t> places = data.recordings.values<std::int32_t>();
+  for (const std::string& file : files) sounds.asked.push_back({.word = file, .windows = 0});
+  for (std::int64_t example = data.size() - 1; example >= 0; --example) {
+    AskedPicture& sound = sounds.asked[static_cast<std::size_t>(places[static_cast<std::size_t>(2 * example)])];
+    sound.first = example;
+    ++sound.windows;
+  }
+  return sounds;
 }
 
 void require_file(const RunSource& run, const std::string& word) {
   namespace fs = std::filesystem;
   std::error_code failure;
   if (!is_there(word))
-    throw UsageError(concat(quote(word), " is neither the number of a picture in the data set, from 0 on, nor a file"));
+    throw UsageError(concat(quote(word), " is neither the number of ", is_of_sounds(run) ? "an example" : "a picture",
+                            " in the data set, from 0 on, nor a file"));
   if (!fs::is_directory(word, failure)) return;
   if (is_there(fs::path(word) / "config.json"))
     throw UsageError(concat("two runs are given: ", quote(word), " and ", quote(run.directory.path().string())));
+  if (is_of_sounds(run)) return;
   throw UsageError(
       concat(quote(word), " is a folder: name its files, as in ", printable((fs::path(word) / "*").string())));
 }
@@ -115,7 +149,7 @@ AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>
   }
   if (numbers.empty()) {
     if (!source.dataset.empty()) throw UsageError("--dataset is for pictures by number, not for files");
-    return pictures_from_files(run, words);
+    return is_of_sounds(run) ? sounds_from_files(run, words) : pictures_from_files(run, words);
   }
   if (numbers.size() != words.size()) throw UsageError("give either numbers of pictures or files, not both");
   return numbered_pictures(run, words, numbers, source);

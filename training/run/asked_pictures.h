@@ -39,6 +39,9 @@ struct AskedPicture {
   std::optional<std::int32_t> label = {};
   /// The file of a numbered picture, if it is one: Dataset::file_of().
   std::string file = {};
+  /// Its place among the examples, and how many of them it is: the windows of a sound.
+  std::int64_t first = 0;
+  std::int64_t windows = 1;
 };
 
 struct AskedPictures {
@@ -50,9 +53,10 @@ struct AskedPictures {
 };
 
 /// The pictures that the words name: "5" is the picture of that number, from 0, in `source`; other words are JPEG or
-/// PNG files, which take on the size, the colour and the grid of the network's pictures and have no label. Throws
-/// UsageError for no word, for one that names no picture, for a folder and for numbers beside files, and what
-/// load_data() and decode_picture() throw.
+/// PNG files, which take on the size, the colour and the grid of the network's pictures and have no label. For a run
+/// that learned sounds they are sound files, or folders of these, which the run's own front end reads. Throws
+/// UsageError for no word, for one that names no picture, for a folder of pictures and for numbers beside files, and
+/// what load_data(), decode_picture() and read_sound_files() throw.
 AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>& words, const PictureSource& source);
 
 }  // namespace miniqat::training
