@@ -1,17 +1,14 @@
 // A run on sounds as exported C: what its integers answer behind the float front end, C answers from the samples.
 
 #include <gtest/gtest.h>
-#include <sndfile.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
+#include "tests/datasets/sound/recordings.h"
 #include "tests/exporters/c/c_project.h"
 
 namespace miniqat::exporters::sound_run_test {
@@ -19,35 +16,6 @@ namespace {
 
 using testing::miniqat;
 using testing::Outcome;
-
-constexpr int kRate = 8000;
-constexpr int kSamples = 2400;
-
-/// Low and high tones in noise.
-std::vector<std::int16_t> tone(int which, bool high) {
-  std::vector<std::int16_t> samples;
-  std::uint32_t bits = 7919u * static_cast<std::uint32_t>(which + 1);
-  for (int i = 0; i < kSamples; ++i) {
-    bits = bits * 1664525u + 1013904223u;
-    const double noise = static_cast<double>(bits >> 16) / 32768 - 1;
-    const double hertz = high ? 900 + 20 * which : 500 + 20 * which;
-    samples.push_back(static_cast<std::int16_t>(4000 * std::sin(i * hertz * 6.283 / kRate + which) + 9000 * noise));
-  }
-  return samples;
-}
-
-/// A WAV file of 16 bits and one channel.
-void write_wav(const std::filesystem::path& path, const std::vector<std::int16_t>& samples) {
-  std::filesystem::create_directories(path.parent_path());
-  SF_INFO info{};
-  info.samplerate = kRate;
-  info.channels = 1;
-  info.format = SF_FORMAT_WAV | SF_FORMAT_PCM_16;
-  SNDFILE* file = sf_open(path.c_str(), SFM_WRITE, &info);
-  ASSERT_NE(file, nullptr) << path;
-  EXPECT_EQ(sf_write_short(file, samples.data(), std::ssize(samples)), std::ssize(samples));
-  sf_close(file);
-}
 
 constexpr const char* kMain = R"c(#include <stdio.h>
 #include "net.h"
@@ -72,18 +40,8 @@ class SoundRun : public ::testing::Test {
 
 TEST_F(SoundRun, AnswersInCFromTheSamples) {
   std::string test_sounds;
-  for (int which = 0; which < 40; ++which)
-    for (const bool high : {false, true}) {
-      const std::string part = which % 4 == 0 ? "test" : "train";
-      write_wav(place_.path() / concat("tones/", part, high ? "/high/" : "/low/", 100 + which, ".wav"),
-                tone(which, high));
-    }
-  // As the classes have their names.
-  for (const bool high : {true, false})
-    for (int which = 0; which < 40; which += 4) {
-      const std::vector<std::int16_t> samples = tone(which, high);
-      test_sounds.append(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof samples[0]);
-    }
+  for (const testing::Recording& samples : testing::write_tones(place_, "tones"))
+    test_sounds.append(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof samples[0]);
   for (const std::string features : {"mfcc", "log-mel"}) {
     run(concat("train --dataset tones --features ", features,
                " --sample-rate 8000 --seconds 0.3 --model mlp --width 0.25 ",
@@ -111,9 +69,7 @@ TEST_F(SoundRun, AnswersInCFromTheSamples) {
 }
 
 TEST_F(SoundRun, RawSamplesAndOtherNumbersHaveNoFrontEnd) {
-  for (int which = 0; which < 12; ++which)
-    for (const bool high : {false, true})
-      write_wav(place_.path() / concat("tones/", high ? "high/" : "low/", which, ".wav"), tone(which, high));
+  testing::write_tones(place_, "tones");
   run("train --dataset tones --features raw --sample-rate 8000 --seconds 0.05 --model mlp --width 0.25 --batch-size 4 --epochs 1 "
       "--threads 1 --weight-bits 8 --activation-bits 8 --out run");
   const std::string words = run("export run --name net --out net.c");

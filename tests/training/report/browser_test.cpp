@@ -6,22 +6,19 @@
 
 #include <regex>
 
-#include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
+#include "tests/training/report/judged_page.h"
 
 namespace miniqat::training::report_browser_test {
 namespace {
 
+using testing::expect_no_complaint;
+
 class ReportBrowserTest : public testing::TinyTaskTest {
  protected:
-  /// A script of this folder.
-  static std::string script(const std::string& name) {
-    return read_file(std::filesystem::path(MINIQAT_SOURCE_DIR) / "tests/training/report" / name);
-  }
-
   std::string report_on(const testing::Arguments& words) const {
     testing::Arguments line = {"report", "--threads", "1", "--out", "report.html"};
     line.insert(line.end(), words.begin(), words.end());
@@ -30,21 +27,7 @@ class ReportBrowserTest : public testing::TinyTaskTest {
     return testing::bytes_of(path("report.html"));
   }
 
-  /// A report with the script that looks at it.
-  std::string judged_page(const testing::Arguments& words) const {
-    std::string html = report_on(words);
-    html.insert(html.rfind("</body>"), concat("<pre id=\"found\"></pre><script>", script("page.js"), "</script>\n"));
-    return html;
-  }
-
-  /// Returns what the script counted.
-  static nlohmann::json expect_no_complaint(const testing::Visit& seen) {
-    EXPECT_EQ(seen.status, 0) << seen.console;
-    EXPECT_EQ(seen.console, "");
-    nlohmann::json found = testing::found_in(seen);
-    EXPECT_EQ(found.value("complaints", nlohmann::json()), nlohmann::json::array());
-    return found;
-  }
+  std::string judged_page(const testing::Arguments& words) const { return testing::judged_page(report_on(words)); }
 };
 
 TEST_F(ReportBrowserTest, DrawsRunsInAnyState) {
@@ -130,7 +113,7 @@ TEST_F(TasksReportTest, DrawsNumbersAnomaliesLabelsAndSeries) {
   EXPECT_EQ(found.value("drawnExamples", 0), 3 * 12 + 2 * 8) << "twelve of each, eight test examples of the series";
   expect_no_complaint(testing::visit(page, 400, 900));
   const nlohmann::json layout = testing::look_at_layout(report_on({"regress", "labels", "anomalies", "lines", "maps"}),
-                                                        script("layout_steps.js"));
+                                                        testing::report_script("layout_steps.js"));
   EXPECT_EQ(layout.value("complaints", nlohmann::json()), nlohmann::json::array());
 }
 
@@ -146,7 +129,7 @@ TEST_F(ReportBrowserTest, AccuraciesFitAPhoneAndNothingIsCutOff) {
   testing::expect_success(program({"sensitivity", "float", "--bits", "2,4", "--pictures", "8", "--batches", "2",
                                    "--threads", "1", "--out", "sens"}));
   const std::string page = report_on({"float", long_name, "four", "--sensitivity", "sens"});
-  const nlohmann::json found = testing::look_at_layout(page, script("layout_steps.js"));
+  const nlohmann::json found = testing::look_at_layout(page, testing::report_script("layout_steps.js"));
   EXPECT_EQ(found.value("complaints", nlohmann::json()), nlohmann::json::array());
   EXPECT_EQ(found.value("looks", 0), 9) << "three widths: as it opens, unfolded, scrolled";
   EXPECT_GT(found.value("shades", 0), 10) << "tables and graphs of a phone";
