@@ -260,9 +260,11 @@ datasets::LoadOptions load_options(const integer::Model& model, const Task& task
   datasets::LoadOptions options{.snr_db = reading.sounds.snr_db,
                                 .numbers = number_options(reading),
                                 .sounds = reading.sounds.options(reading.dataset),
-                                .class_names = model.class_names,
                                 .train_optional = true};
-  if (&task == &classification()) options.least_classes = static_cast<int>(model.tensor(model.output).shape.elements());
+  if (&task == &classification()) {
+    options.class_names = model.class_names;
+    options.least_classes = static_cast<int>(model.tensor(model.output).shape.elements());
+  }
   datasets::NumberOptions& numbers = options.numbers;
   const auto shared = [](const std::optional<Standard>& standard) {
     return standard ? std::make_shared<const Standard>(*standard) : nullptr;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -14,15 +15,16 @@
 #include "core/text/suggest.h"
 #include "exporters/c/source.h"
 #include "exporters/c/text.h"
-#include "training/figures.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/settings/usage_error.h"
+#include "training/task/task.h"
 
 namespace miniqat::cli {
 
 using namespace training;
+using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -48,12 +50,19 @@ Tensor test_images(const ExportArguments& arguments, const RunSource& run, const
   return images;
 }
 
-/// For the comment of the C files.
-std::string accuracy_line(const RunSource& run) {
-  const std::optional<double> accuracy = recorded_accuracy(run);
-  if (!accuracy) return "";
-  return concat("Accuracy of the run on test pictures: ", percent(*accuracy), " (",
-                quantization_of(run.directory).label(), ").");
+/// For the comment of the C files: what decides of the task, as the run's summary has it of its own variables.
+std::string figure_line(const RunSource& run) {
+  if (run.checkpoint != run.directory.checkpoint()) return "";
+  const Json summary = json_if_there(run.directory.summary());
+  const char* examples = recorded_of_data(run.directory, "inputs") == "numbers" ? "examples" : "pictures";
+  for (const MeasureKind& kind : task_of(run.settings).measures)
+    if (const std::optional<double> value = number_at(summary, concat("test_", kind.key).c_str())) {
+      std::string name = kind.brief;
+      name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+      return concat(name, " of the run on test ", examples, ": ", Measure{.kind = &kind, .value = *value}.text(), " (",
+                    quantization_of(run.directory).label(), ").");
+    }
+  return "";
 }
 
 /// The memory of C code.
@@ -101,7 +110,7 @@ OutFiles c_files(const ExportedRun& exported) {
   const std::optional<exporters::CFrontEnd> front_end = front_end_of(exported.run, exported.model);
   exporters::CSource code = exporters::c_source(exported.model, prefix, header.filename().string(),
                                                 test_images(exported.arguments, exported.run, exported.model),
-                                                exported.bytes, accuracy_line(exported.run), front_end);
+                                                exported.bytes, figure_line(exported.run), front_end);
   OutFiles out{.files = {{header, std::move(code.header)}, {source, std::move(code.source)}},
                .words = memory_lines(code.footprint, exported.model)};
   if (front_end) {

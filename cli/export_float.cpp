@@ -11,6 +11,7 @@
 #include "quantize/op_roles.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
+#include "training/run/output_names.h"
 #include "training/run/run_source.h"
 #include "training/settings/usage_error.h"
 
@@ -60,10 +61,8 @@ FloatNetwork float_network(const ExportArguments& arguments) {
   exporters::OnnxFloatOptions options{
       .name = run.settings.model, .pictures = recorded_input(run), .opset = arguments.opset};
   const Task& task = task_of(run.settings);
-  if (&task == &classification())
-    options.class_names = recorded_class_names(run.directory);
-  else
-    options.task = task.name;
+  options.class_names = recorded_output_names(run.directory, task);
+  if (&task != &classification()) options.task = task.name;
   const auto put = [&](std::optional<Standard>& place, bool of_targets) {
     if (const auto recorded = recorded_standard(run.directory, of_targets)) place = *recorded;
   };

@@ -65,8 +65,8 @@ struct Model {
   std::vector<Operation> operations = {};
   int input = 0;
   int output = 0;
-  /// One for each number of the output, where the model is a classifier and the names of its classes are known: UTF-8
-  /// without control characters.
+  /// One for each number of the output, where the names of these classes, labels or numbers are known: UTF-8 without
+  /// control characters.
   std::vector<std::string> class_names = {};
   /// What the outputs are for, as --task names it, where they do not tell classes apart; otherwise "".
   std::string task = {};

@@ -130,7 +130,10 @@ class Generator {
   std::string classes() const {
     std::string text;
     for (std::size_t i = 0; i < model_.class_names.size(); ++i)
-      text += concat(i == 0 ? "\n   Classes:" : "", "\n     ", i, " ", in_comment(model_.class_names[i]));
+      text += concat(i > 0                 ? ""
+                     : model_.task.empty() ? "\n   Classes:"
+                                           : "\n   Outputs:",
+                     "\n     ", i, " ", in_comment(model_.class_names[i]));
     return text;
   }
 

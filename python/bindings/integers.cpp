@@ -229,7 +229,7 @@ void bind_model(py::module_& module) {
           "name", [](const ModelHandle& self) { return self.model->name; }, "Its name, for messages and comments.")
       .def_property(
           "class_names", [](const ModelHandle& self) { return self.model->class_names; }, &set_class_names,
-          "The names of the classes, if they are known.")
+          "The names of the classes, labels or numbers, if they are known.")
       .def_property_readonly("tensors", &tensors, "name, shape, scale, zero_point and bits of each; the input first.")
       .def_property_readonly("operations", &operations, "(type, name) of each, in the order in which they run.")
       .def(

@@ -304,7 +304,7 @@ class IntegerModel:
         """Its name, for messages and comments."""
     @property
     def class_names(self) -> list[str]:
-        """The names of the classes, if they are known."""
+        """The names of the classes, labels or numbers, if they are known."""
     @class_names.setter
     def class_names(self, names: Sequence[str]) -> None: ...
     @property

@@ -14,23 +14,18 @@
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
 #include "tests/datasets/dataset_files.h"
-#include "tests/datasets/sound/wav.h"
+#include "tests/datasets/sound/recordings.h"
 
 namespace miniqat::testing::sounds_program_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Recordings of a machine as DCASE has them: tones of a tenth of a second, and clicks where it is broken.
 class MachineTest : public ProgramTest {
  protected:
   MachineTest() {
     place_.write("sums.csv", "a,b,sum\n1.5,2,3.5\n2.5,1,3.5\n1,1.5,2.5\n2,2,4.5\n");
-    for (int i = 0; i < 12; ++i) place_.write(concat("pump/train/normal_id_0_", i, ".wav"), wav(hum(i, 0), 8000));
-    for (int i = 0; i < 4; ++i) {
-      place_.write(concat("pump/test/normal_id_0_", i, ".wav"), wav(hum(20 + i, 0), 8000));
-      place_.write(concat("pump/test/anomaly_id_0_", i, ".wav"), wav(hum(30 + i, 6000), 8000));
-    }
+    write_machine(place_, "pump");
   }
 
   /// Returns what the program prints; a failure is one of the test.
@@ -43,15 +38,6 @@ class MachineTest : public ProgramTest {
     const Outcome outcome = program(line);
     EXPECT_NE(outcome.status, 0) << line;
     return outcome.err;
-  }
-  static std::vector<std::int16_t> hum(int number, int click) {
-    std::vector<std::int16_t> samples;
-    for (int t = 0; t < 800; ++t) {
-      const int noise = (t * 7919 + number * 104729) % 601 - 300;
-      samples.push_back(
-          static_cast<std::int16_t>(3000 * std::sin((0.2 + 0.001 * number) * t) + noise + (t % 100 == 0 ? click : 0)));
-    }
-    return samples;
   }
 };
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <filesystem>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
+#include "tests/cli/tables.h"
 #include "tests/errors.h"
 
 namespace miniqat::cli::tasks_test {
@@ -22,17 +22,7 @@ using testing::Outcome;
 
 class TasksTest : public ::testing::Test {
  protected:
-  /// Tables of two numbers and what becomes of them.
-  TasksTest() {
-    std::string sums = "a,b,sum\n", flags = "a,b,up,right\n";
-    for (int i = 0; i < 120; ++i) {
-      const double a = (i * 7 % 31 - 15) / 10.0, b = (i * 11 % 29 - 14) / 10.0;
-      sums += concat(a, ",", b, ",", 20 + 3 * a - b, "\n");
-      flags += concat(a, ",", b, ",", b > 0 ? 1 : 0, ",", a > 0 ? 1 : 0, "\n");
-    }
-    place_.write("sums.csv", sums);
-    place_.write("flags.csv", flags);
-  }
+  TasksTest() { testing::write_tables(place_); }
 
   /// Returns what the program prints; a failure is one of the test.
   std::string run(const std::string& line) const {
@@ -189,6 +179,7 @@ TEST_F(TasksTest, ExportsKnowTaskAndUnits) {
   const nlohmann::json json = json_of(place_.path() / "net.json"),
                        summary = json_of(place_.path() / "bits/summary.json");
   EXPECT_EQ(json["task"], "regress");
+  EXPECT_EQ(json["class_names"], nlohmann::json::array({"target"}));
   EXPECT_EQ(json["input_mean"], summary["input_mean"]);
   EXPECT_EQ(json["output_std"], summary["target_std"]);
   run("train --dataset own.csv --float --steps 2 --out float" + std::string(kShort));
@@ -197,7 +188,8 @@ TEST_F(TasksTest, ExportsKnowTaskAndUnits) {
        {"bits --out net.onnx", "bits --out net.tflite", "float --format onnx-float --out f.onnx"}) {
     run("export " + line);
     const std::string bytes = testing::bytes_of(place_.path() / line.substr(line.rfind(' ') + 1));
-    for (const std::string& part : {std::string("input_mean"), std::string("output_std"), std::string("regress"), mean})
+    for (const std::string& part : {std::string("input_mean"), std::string("output_std"), std::string("regress"),
+                                    std::string("class_names"), mean})
       EXPECT_NE(bytes.find(part), std::string::npos) << line << ": " << part;
   }
 

@@ -14,6 +14,7 @@
 #include "quantize/fake_quant.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
+#include "training/run/output_names.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 
@@ -87,12 +88,9 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
                            const std::optional<integer::Grid>& input) {
   integer::Model model = convert_graph(run, checkpoint, input);
   const Task& task = task_of(recorded_settings(read_json(run.config()), run.config().string()));
-  if (&task == &classification()) {
-    std::vector<std::string> names = recorded_class_names(run);
-    if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);
-  } else {
-    model.task = task.name;
-  }
+  if (&task != &classification()) model.task = task.name;
+  std::vector<std::string> names = recorded_output_names(run, task);
+  if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);
   model.input_standard = standard_in(run, false);
   if (&task == &regression()) model.output_standard = standard_in(run, true);
   try {
