@@ -118,8 +118,9 @@
     const tables = all(section.querySelector('.verification'), 'table');
     const rows = rowsOf(tables[0]);
     [simulated, integer, ...runtimes].forEach((one, i) => {
-      if (run.task === 'classify') expectNumber(`${run.name}: accuracy of way ${i}`, rows[i].accuracy, times100(one.accuracy), 2);
-      else expect(`${run.name}: figure of way ${i}`, Number(rows[i][run.measures[0].name.replace('^2', '²')]), Number(one[run.measures[0].key].toPrecision(4)));
+      const {key, name, is_share: isShare} = run.measures[0], text = rows[i][name.replace('^2', '²')];
+      if (isShare) expectNumber(`${run.name}: ${name} of way ${i}`, text, times100(one[key]), 2);
+      else expect(`${run.name}: ${name} of way ${i}`, Number(text), Number(one[key].toPrecision(4)));
       expectNumber(`${run.name}: difference of way ${i}`, rows[i]['largest difference'], one.outputs.largest_difference, 0);
     });
     expect(`${run.name}: verified layers`, tables[1].tBodies[0].rows.length, layers.length);
