@@ -39,6 +39,10 @@ constexpr auto kChoices = std::to_array<RangeChoiceTraits>({
     {.name = "all-values",
      .help = "minimum and maximum, those of activations over all batches so far",
      .activations = RangeKind::kAllValues},
+    {.name = "by-task",
+     .help = "auto, and all-values instead of averages where the answers are numbers (regress, reconstruct)",
+     .most_learned_bits = kFewBits,
+     .activations = RangeKind::kAllValues},
 });
 
 template <class Row, std::size_t kRows>
@@ -80,6 +84,10 @@ const char* help_of_range_choices() {
 std::span<const std::string_view> names_of(ScaleChoice) {
   static constexpr std::array<std::string_view, 2> kScales = {"any", "power-of-two"};
   return kScales;
+}
+
+bool depends_on_bits(RangeChoice choice) {
+  return kChoices[static_cast<std::size_t>(choice)].most_learned_bits == kFewBits;
 }
 
 RangeKind weight_range(RangeChoice choice, std::int64_t bits) { return range_of(choice, bits, RangeKind::kLastValue); }

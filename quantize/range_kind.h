@@ -58,6 +58,9 @@ enum class RangeChoice {
   kAuto,
   /// kLastValue for weights, kAllValues for activations.
   kAllValues,
+  /// kAuto with kAllValues instead of averages: for answers that are numbers. Trainings of others make kAuto of it
+  /// (training::ranges_for()).
+  kByTask,
 };
 /// At so many bits and fewer the smallest and the largest value waste the few integers there are (docs/low-bits.md).
 inline constexpr int kFewBits = 4;
@@ -75,6 +78,9 @@ std::span<const std::string_view> names_of(ScaleChoice);
 std::span<const std::string_view> names_of(RangeChoice);
 /// What each of them means, for --help.
 const char* help_of_range_choices();
+
+/// Whether it learns the ranges of few bits only.
+bool depends_on_bits(RangeChoice choice);
 
 /// The kind that this gives to a quantizer of weights, or of activations, of so many bits.
 RangeKind weight_range(RangeChoice choice, std::int64_t bits);

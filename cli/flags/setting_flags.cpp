@@ -6,6 +6,7 @@
 #include "core/text/suggest.h"
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"
+#include "training/task/task.h"
 
 namespace miniqat::cli {
 
@@ -20,11 +21,12 @@ void refuse_ignored_beside_ranges(const TrainSettings& settings, const auto& ref
   const bool weights = traits_of(rewrite.weight_range()).learned;
   const quantize::RangeKindTraits& activations = traits_of(rewrite.activation_range());
   const std::string ranges = concat("--ranges ", names_of(rewrite.ranges)[static_cast<std::size_t>(rewrite.ranges)]);
-  const bool by_bits = rewrite.ranges == quantize::RangeChoice::kAuto;
+  const bool by_bits = depends_on_bits(rewrite.ranges);
   refuse("range_learning_rate", !weights && !activations.learned,
          by_bits ? concat(ranges, " and more than 4 bits") : ranges);
   refuse("ema_decay", !activations.averages,
-         by_bits ? concat(ranges, " --activation-bits ", rewrite.activation_bits) : ranges);
+         rewrite.ranges == quantize::RangeChoice::kAuto ? concat(ranges, " --activation-bits ", rewrite.activation_bits)
+                                                        : ranges);
 }
 
 }  // namespace
@@ -103,10 +105,14 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
   };
   RewriteSettings::visit(
       [&](const char* setting, auto, const char*) { refuse(setting, settings.float_only, "--float"); });
-  refuse_ignored_symmetry(flags, settings.rewrite);
+  // Where the data decide the task, train() looks again.
+  const Task* task = known_task(settings);
+  TrainSettings known = settings;
+  known.rewrite.ranges = ranges_for(settings.rewrite.ranges, task == nullptr ? classification() : *task);
+  refuse_ignored_symmetry(flags, known.rewrite);
   for (const char* setting : {"range_learning_rate", "dampening", "arithmetic", "gradients"})
     refuse(setting, settings.float_only, "--float");
-  refuse_ignored_beside_ranges(settings, refuse);
+  refuse_ignored_beside_ranges(known, refuse);
   const KnownOptimizer& optimizer = as_usage([&]() -> auto& { return find_optimizer(settings.optimizer); });
   for (const char* setting : optimizer.ignores) refuse(setting, true, "--optimizer " + optimizer.name);
   const bool steady = settings.schedule == "constant" || settings.schedule == "cosine";

@@ -145,7 +145,7 @@ void refuse_ignored_symmetry(const Flags& flags, const Options& options,
     training::refuse_ignored("--asymmetric-weights", options.symmetric ? "--symmetric" : "--symmetric-weights");
   if (traits_of(options.weight_range()).learned || !options.bits_config.empty()) return;
   const std::string ranges = concat("--ranges ", names_of(options.ranges)[static_cast<std::size_t>(options.ranges)]);
-  training::refuse_ignored("--asymmetric-weights", options.ranges == quantize::RangeChoice::kAuto
+  training::refuse_ignored("--asymmetric-weights", depends_on_bits(options.ranges)
                                                        ? concat(ranges, " ", width_flag, " ", options.weight_bits,
                                                                 ", whose weights are observed and asymmetric")
                                                        : concat(ranges, ", whose weights are asymmetric"));

@@ -99,7 +99,7 @@ train --model lenet6 => lenet6 ... lenet5
 train --dataset mnits => mnits ... fashion-mnist
 train --optimizer sdg => sdg ... adam
 train --schedule cosin => exponential ... "cosin"
-train --ranges lerned => --ranges must be observed, learned, auto or all-values, got "lerned"; did you mean "learned"?
+train --ranges lerned => --ranges must be observed, learned, auto, all-values or by-task, got "lerned"; did you mean "learned"?
 train --out '' => --out must not be empty
 train --resume --out '' => --out must not be empty
 train --resume => --out names the run to go on with ... (see miniqat train --help)
@@ -270,7 +270,7 @@ TEST_F(RefusalsTest, FlagsWithoutEffect) {
 --ranges observed|all-values --asymmetric-weights => has no effect with --ranges $, whose weights are asymmetric
 --ranges learned --symmetric --asymmetric-weights => --asymmetric-weights has no effect with --symmetric
 --ranges learned --symmetric-weights --asymmetric-weights => --asymmetric-weights ... with --symmetric-weights
---ranges lerned => --ranges must be observed, learned, auto or all-values, got "lerned"; did you mean "learned"?
+--ranges lerned => --ranges must be observed, learned, auto, all-values or by-task, got "lerned"; did you mean "learned"?
 )");
   refuses("rewrite --graph tiny.json --mode eval", R"(
 --quant-delay|--freeze-bn-delay 3 => $ ... --mode eval

@@ -70,7 +70,7 @@ TEST_F(MachineTest, WithoutAnomaliesErrorsAreMeasured) {
   const std::string normal = run(concat(kPump, "--float --steps 1 --out normal"));
   EXPECT_NE(normal.find("measured by mean squared error"), std::string::npos) << normal;
   EXPECT_EQ(normal.find("note:"), std::string::npos) << normal;
-  place_.write("pump/train/anomaly_id_0_9.wav", wav(hum(9, 6000), 8000));
+  place_.write("pump/train/anomaly_id_0_9.wav", wav(machine_hum(9, 6000), 8000));
   const std::string mixed = run(concat(kPump, "--float --steps 1 --task reconstruct --out mixed"));
   EXPECT_NE(mixed.find("note: 23 of 299 training examples are anomalies, of other classes than normal"),
             std::string::npos)
@@ -103,12 +103,14 @@ TEST_F(MachineTest, PredictTakesSoundFiles) {
   expect_text(refused("predict bits empty"), {"empty", "is a folder without sounds"});
   expect_text(refused("predict bits none.wav"), {"none.wav", "neither the number of an example"});
   run("export bits --out net.miniqat");
-  expect_text(refused("predict net.miniqat short.wav"), {"net.miniqat is a file, not the directory of a run", "eval --model"});
+  expect_text(refused("predict net.miniqat short.wav"),
+              {"net.miniqat is a file, not the directory of a run", "eval --model"});
 }
 
 TEST_F(MachineTest, PredictNamesTheClassOfASoundFile) {
   for (int i = 0; i < 36; ++i)
-    place_.write(concat("words/", i % 2 == 0 ? "yes" : "no", "/", i, ".wav"), wav(hum(i, i % 2 == 0 ? 9000 : 0), 8000));
+    place_.write(concat("words/", i % 2 == 0 ? "yes" : "no", "/", i, ".wav"),
+                 wav(machine_hum(i, i % 2 == 0 ? 9000 : 0), 8000));
   run("train --dataset words --sample-rate 8000 --seconds 0.1 --model mlp --width 0.25 --epochs 20 --batch-size 10 --threads 1 --out bits");
   const nlohmann::json by_number = nlohmann::json::parse(run("predict bits 0 1 2 3 4 5 --json"))["examples"];
   std::string files;
@@ -139,7 +141,7 @@ TEST_F(MachineTest, TheFirstExamplesAreWholeRecordings) {
 /// Classes are compared only of data that fit.
 TEST_F(MachineTest, OtherShapesAreSaidBeforeOtherClasses) {
   for (int i = 0; i < 12; ++i)
-    place_.write(concat("words/", i % 2 == 0 ? "yes" : "no", "/", i, ".wav"), wav(hum(i, 0), 8000));
+    place_.write(concat("words/", i % 2 == 0 ? "yes" : "no", "/", i, ".wav"), wav(machine_hum(i, 0), 8000));
   place_.write("pets/cat/1.png", png_bytes(make_picture(8, 8, 1)));
   run("train --dataset words --sample-rate 8000 --seconds 0.1 --model mlp --width 0.25 --steps 1 --batch-size 4 --threads 1 --out bits");
   run("export bits --out net.miniqat");

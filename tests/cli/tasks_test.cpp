@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/files/files.h"
 #include "core/files/safetensors.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
@@ -40,6 +41,48 @@ class TasksTest : public ::testing::Test {
 };
 
 constexpr const char* kShort = " --model mlp --width 0.25 --batch-size 10 --threads 1 ";
+
+TEST_F(TasksTest, RangesTakeAllValuesWhereTheAnswerIsANumber) {
+  const auto ranges_of = [&](const std::string& run) {
+    const std::string graph = read_file(place_.path() / run / "train_graph.json");
+    const std::string written = json_of(place_.path() / run / "config.json")["ranges"];
+    return concat(written, graph.find("\"all_values\"") != std::string::npos ? ", all values" : "",
+                  graph.find("\"moving_average\"") != std::string::npos ? ", averages" : "");
+  };
+  const std::string regress = concat("train --dataset sums.csv --target sum --epochs 1", kShort);
+  const std::string classify = concat("train --dataset flags.csv --target up --epochs 1", kShort);
+  run(regress + "--out number");
+  EXPECT_EQ(ranges_of("number"), "by-task, all values");
+  run("train --resume --out number --epochs 2");
+  EXPECT_EQ(ranges_of("number"), "by-task, all values");
+  run(classify + "--out class");
+  EXPECT_EQ(ranges_of("class"), "auto, averages");
+  run(concat("train --dataset flags.csv --target up,right --epochs 1 --out labels", kShort));
+  EXPECT_EQ(ranges_of("labels"), "auto, averages");
+  run("train --dataset synthetic-hums --model autoencoder --width 0.25 --steps 2 --out hums");
+  EXPECT_EQ(ranges_of("hums"), "by-task, all values");
+  // As runs of earlier versions say it.
+  run(regress + "--ranges auto --out earlier");
+  EXPECT_EQ(ranges_of("earlier"), "auto, averages");
+  run("train --resume --out earlier --epochs 2");
+  EXPECT_EQ(ranges_of("earlier"), "auto, averages");
+
+  run(regress + "--float --out float");
+  run("quantize --run float --epochs 1 --out bits");
+  EXPECT_EQ(json_of(place_.path() / "bits/quantize.json")["training"]["ranges"], "by-task");
+  EXPECT_EQ(ranges_of("bits/trained"), "by-task, all values");
+
+  // Of the first nobody knows it before the data are read.
+  for (const auto& [line, error] :
+       {std::pair(regress + "--ema-decay 0.9", "--ema-decay has no effect with --ranges by-task and --task regress"),
+        std::pair(regress + "--task regress --ema-decay 0.9", "--ema-decay has no effect with --ranges by-task"),
+        std::pair(regress + "--range-learning-rate 0.1", "has no effect with --ranges auto and more than 4 bits"),
+        std::pair(classify + "--range-learning-rate 0.1", "--range-learning-rate has no effect with --ranges auto and"),
+        std::pair(classify + "--asymmetric-weights", "has no effect with --ranges auto --weight-bits 8, whose")})
+    EXPECT_NE(refused(line + " --out refused").find(error), std::string::npos) << refused(line + " --out refused");
+  EXPECT_FALSE(fs::exists(place_.path() / "refused/config.json"));
+  run(classify + "--ema-decay 0.9 --out asked");
+}
 
 TEST_F(TasksTest, ARegressionGoesFromATableToIntegersInC) {
   const std::string trained =

@@ -126,7 +126,7 @@ class Calibration : CalibrationTask {
   void rewrite_graphs() {
     training_ = std::move(source.training);
     const quantize::RewriteReport report =
-        quantize::create_training_graph(training_.graph, rewrite_for(settings.rewrite, data.train));
+        quantize::create_training_graph(training_.graph, rewrite_for(settings.rewrite, *training_.task, data.train));
     require_quantizers(training_.graph, settings.rewrite.scope, settings.model);
     evaluation_ = evaluation_of(training_);
     observer_.say(concat(quantize::quantization_of(training_.graph).label(), ": ",

@@ -143,6 +143,7 @@ void settle(QuantizationPlan& plan, const FloatRun& source, const std::set<std::
   if (given.contains("validation") && training.validation < 1)
     throw UsageError(concat("--validation must be at least 1, got ", training.validation));
   load_layer_bits(training.rewrite);
+  training.rewrite.ranges = ranges_for(training.rewrite.ranges, *source.evaluation.task);
   choose_folding(training.rewrite, source, given);
   choose_sums(training.rewrite, source, given);
   check(training);

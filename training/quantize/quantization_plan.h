@@ -23,7 +23,7 @@ struct QuantizationPlan {
   TrainSettings training = {};
 };
 
-/// The default settings of every training of `quantize`, for any float run: 5 epochs, a cosine, --ranges auto.
+/// The default settings of every training of `quantize`, for any float run: 5 epochs, a cosine, --ranges by-task.
 TrainSettings usual_quantization();
 
 /// Settings of the training that no flag changes beside a float run: it decides them, or the calibration.

@@ -124,7 +124,7 @@ class SensitivityMeasurement {
 
   Graph rewritten(const RewriteSettings& rewrite) const {
     Graph graph = source_.evaluation.graph.clone();
-    quantize::create_eval_graph(graph, rewrite_for(rewrite, data_.train));
+    quantize::create_eval_graph(graph, rewrite_for(rewrite, *source_.evaluation.task, data_.train));
     return graph;
   }
 
@@ -147,7 +147,8 @@ class SensitivityMeasurement {
           one.fixed_bits = request_.logits_bits;
       }
     };
-    for (const auto& layer : quantize::create_eval_graph(graph, rewrite_for(rewrite, data_.train)).quantizers) {
+    for (const auto& layer :
+         quantize::create_eval_graph(graph, rewrite_for(rewrite, *source_.evaluation.task, data_.train)).quantizers) {
       add(layer.layer, layer.weights, true);
       add(layer.layer, layer.output, false);
     }

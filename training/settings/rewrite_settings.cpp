@@ -10,6 +10,7 @@
 #include "quantize/quantizers.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "training/settings/usage_error.h"
+#include "training/task/task.h"
 
 namespace miniqat::training {
 namespace {
@@ -41,10 +42,17 @@ void load_layer_bits(RewriteSettings& settings) {
   settings.layer_bits = as_usage([&] { return quantize::layer_bits_from_json(text, settings.bits_config); });
 }
 
-RewriteSettings rewrite_for(const RewriteSettings& settings, const datasets::Dataset& data) {
+quantize::RangeChoice ranges_for(quantize::RangeChoice ranges, const Task& task) {
+  return ranges == quantize::RangeChoice::kByTask && !task.answers_numbers ? quantize::RangeChoice::kAuto : ranges;
+}
+
+RewriteSettings rewrite_for(const RewriteSettings& settings, const Task& task, const datasets::Dataset& data) {
   constexpr std::int64_t kBitsOfNumbers = 8;
-  if (data.has_pictures()) return settings;
   RewriteSettings own = settings;
+  own.ranges = ranges_for(own.ranges, task);
+  for (quantize::LayerBits& layer : own.layer_bits)
+    if (layer.ranges) layer.ranges = ranges_for(*layer.ranges, task);
+  if (data.has_pictures()) return own;
   own.quantize_input = true;
   if (!own.input_bits) own.input_bits = kBitsOfNumbers;
   return own;

@@ -15,6 +15,8 @@ inline constexpr const char* kFoldingHelp =
     "batch norms while training: tf (corrections, a second convolution for the statistics); single (one convolution, statistics of its quantized output); "
     "late (weights quantized without them, scaled when integers are made; needs --per-channel)";
 
+struct Task;
+
 struct RewriteSettings : quantize::RewriteOptions {
   /// The file that layer_bits come from; "" for none.
   std::string bits_config;
@@ -23,9 +25,13 @@ struct RewriteSettings : quantize::RewriteOptions {
   static void visit(Visitor&& visitor);
 };
 
-/// The settings for a network on such data: an input of numbers gets a quantizer, of 8 bits unless input_bits says
-/// otherwise, since no data set brings their grid.
-RewriteSettings rewrite_for(const RewriteSettings& settings, const datasets::Dataset& data);
+/// RangeChoice::kByTask is kAuto for a network of a task without numbers as answers, whose values survive that averages
+/// of minima and maxima cut the rare ones (docs/mlperf-tiny.md has what numbers lose). Any other choice as it is.
+quantize::RangeChoice ranges_for(quantize::RangeChoice ranges, const Task& task);
+
+/// The settings for a network of that task on such data: ranges are those of the task, and an input of numbers gets a
+/// quantizer, of 8 bits unless input_bits says otherwise, since no data set brings their grid.
+RewriteSettings rewrite_for(const RewriteSettings& settings, const Task& task, const datasets::Dataset& data);
 
 inline const auto& settings_of_rewrite() {
   using S = RewriteSettings;

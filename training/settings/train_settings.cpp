@@ -196,6 +196,11 @@ TrainSettings recorded_settings(const Json& config, const std::string& source) {
   return settings;
 }
 
+const Task* known_task(const TrainSettings& settings) {
+  if (settings.task != kTaskOfData) return &as_usage([&]() -> auto& { return find_task(settings.task); });
+  return datasets::is_path(settings.dataset) || draws_sounds(settings.dataset) ? nullptr : &classification();
+}
+
 void resolve(TrainSettings& settings) {
   settings.dataset = resolved_dataset(settings.dataset);
   settings.data_dir = resolved_data_dir(settings.dataset, settings.data_dir);
@@ -203,11 +208,10 @@ void resolve(TrainSettings& settings) {
     settings.class_weights = std::filesystem::absolute(settings.class_weights).lexically_normal().string();
   if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);
-  // What files of one's own are for, is known once they are read (TrainingTask).
-  const bool has_known_task =
-      settings.task != kTaskOfData || !(datasets::is_path(settings.dataset) || draws_sounds(settings.dataset));
   settings.sounds.resolve(settings.dataset);
-  if (!settings.learning_rate && has_known_task) settings.learning_rate = default_learning_rate(settings);
+  // What files of one's own are for, is known once they are read (TrainingTask).
+  if (!settings.learning_rate && known_task(settings) != nullptr)
+    settings.learning_rate = default_learning_rate(settings);
 }
 
 std::string adopt_batch_size(TrainSettings& settings) {
@@ -281,7 +285,7 @@ void check(const TrainSettings& settings) {
   check_dataset(settings.dataset, "");
   if (!datasets::is_path(settings.dataset) && !settings.data)
     require_settings_of(datasets::find_dataset(settings.dataset).kind(), settings);
-  if (settings.task != kTaskOfData) as_usage([&] { find_task(settings.task); });
+  known_task(settings);
   picture_options(settings);
   number_options(settings);
   settings.sounds.check(settings.dataset);

@@ -63,10 +63,10 @@ enum class GradientType { kFloat32, kBfloat16, kInt8 };
 /// "float32", "bfloat16" and "int8".
 std::span<const std::string_view> names_of(GradientType);
 
-/// The rewrite settings of `train` without flags: the rewrite's own, but ranges are learned at 4 bits and fewer.
+/// The rewrite settings of `train` without flags: the rewrite's own, but ranges are those that suit the task.
 inline RewriteSettings rewrite_of_trainings() {
   RewriteSettings settings;
-  settings.ranges = quantize::RangeChoice::kAuto;
+  settings.ranges = quantize::RangeChoice::kByTask;
   return settings;
 }
 
@@ -206,7 +206,7 @@ inline const auto& settings_of_numbers() {
       Setting(
           "target", &S::target,
           "own tables: the columns to predict, by names or by numbers from 0, with commas between them; default: label, class or target. "
-          "Own sounds in one folder: a regular expression whose first capture in the path of a file is its class"),
+          "Own sounds in one folder: a regular expression whose first capture in the path of a file is its class; ^(yes)_|$ tells yes from the class other"),
       Setting(
           "answers", &S::answers,
           "own tables and arrays: classes, targets (numbers to predict, or labels of 0 and 1), or auto: whole numbers and texts are classes"),
@@ -358,6 +358,10 @@ datasets::NumberOptions number_options(const TrainSettings& settings);
 
 /// How the pictures of a user's own files become examples. Throws UsageError for a value out of range.
 datasets::PictureOptions picture_options(const TrainSettings& settings);
+
+/// What the network is for, by its name or since the data are pictures of a name; null where files of one's own, which
+/// are not read yet, decide it. Throws UsageError for another name.
+const Task* known_task(const TrainSettings& settings);
 
 /// Settles what is left open: the folder of the data, the number of threads, the augmentation, the learning rate. A
 /// run's config.json tells what it did, not what it was asked.

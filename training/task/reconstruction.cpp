@@ -103,6 +103,7 @@ const Task& reconstruction() {
       .name = "reconstruct",
       .outputs = "numbers",
       .finding = "anomaly",
+      .answers_numbers = true,
       .measures = kAnomalyMeasures,
       .outputs_for = [](const datasets::Dataset& data) { return data.example_shape().elements(); },
       .add_loss = add_reconstruction_loss,

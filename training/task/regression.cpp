@@ -65,6 +65,7 @@ Evaluation conclude_numbers(const Scored& scored) {
 const Task& regression() {
   static constexpr Task kTask{.name = "regress",
                               .outputs = "numbers",
+                              .answers_numbers = true,
                               .measures = kNumberMeasures,
                               .outputs_for = numbers_of_data,
                               .add_loss = add_number_loss,

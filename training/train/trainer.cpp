@@ -202,6 +202,13 @@ class Trainer {
   RunLife life_;
 };
 
+/// Where the data decide the task, and with it the ranges, nobody could say it before.
+void refuse_ignored_decay(const TrainSettings& settings, const std::vector<std::string>& given) {
+  const bool by_task = !settings.float_only && settings.rewrite.ranges == quantize::RangeChoice::kByTask;
+  if (by_task && settings.rewrite.bits_config.empty() && std::ranges::count(given, "ema_decay") > 0)
+    refuse_ignored("--ema-decay", concat("--ranges by-task and --task ", settings.task, ": it averages nothing"));
+}
+
 }  // namespace
 
 std::string way_on(const RunDirectory& run, const TrainExtras& extras) {
@@ -221,8 +228,10 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   if (!ranks.is_alone()) together.emplace(nullptr);
   if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
   TrainingTask task(settings, ranks.exchange());
-  if (!extras.resume)
+  if (!extras.resume) {
     require_as_asked(task.report, settings.rewrite, rewrite_of_trainings(), extras.given, settings.model);
+    refuse_ignored_decay(task.settings, extras.given);
+  }
   Trainer(task, run, extras, ranks, observer).run();
 }
 

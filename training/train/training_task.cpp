@@ -51,14 +51,17 @@ quantize::RewriteReport float_report(const Graph& graph) {
   return report;
 }
 
-quantize::RewriteReport quantize_training(Graph& graph, const TrainSettings& settings, const datasets::Dataset& data) {
+quantize::RewriteReport quantize_training(Classifier& network, const TrainSettings& settings,
+                                          const datasets::Dataset& data) {
+  Graph& graph = network.graph;
   if (settings.float_only) {
     require_float(graph, settings.model);
     return float_report(graph);
   }
   require_scope(graph, settings.rewrite.scope, settings.model);
   quantize::require_observing(graph, settings.model);
-  quantize::RewriteReport made = quantize::create_training_graph(graph, rewrite_for(settings.rewrite, data));
+  quantize::RewriteReport made =
+      quantize::create_training_graph(graph, rewrite_for(settings.rewrite, *network.task, data));
   require_quantizers(graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
   return made;
 }
@@ -72,13 +75,14 @@ TrainingNetworks make_networks(const TrainSettings& settings) {
     return add_loss(made.training,
                     {settings.label_smoothing, class_weights_of(settings, made.data.train), settings.huber});
   });
-  made.report = quantize_training(made.training.graph, settings, made.data.train);
+  made.report = quantize_training(made.training, settings, made.data.train);
   made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);
   return made;
 }
 
 TrainSettings settled(TrainSettings settings, const Task& task) {
   settings.task = task.name;
+  settings.rewrite.ranges = ranges_for(settings.rewrite.ranges, task);
   if (!settings.learning_rate) settings.learning_rate = default_learning_rate(settings);
   return settings;
 }

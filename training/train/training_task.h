@@ -77,7 +77,7 @@ struct TrainingTask : TrainingNetworks {
   /// With the training session's variables of this moment.
   Evaluation evaluate_now(const datasets::Dataset& pictures);
 
-  /// With the task that the data have, and its learning rate.
+  /// With the task that the data have, its ranges and its learning rate.
   const TrainSettings settings;
   ShardExchange* exchange;
   /// The shards that this process computes.

@@ -54,6 +54,7 @@ const std::vector<RewriteCase> kKinds = {
      {.ranges = kLearn},
      net("from=-6 to=6 learned symmetric", "learned", {{"conv1/act_quant", "learned asymmetric from=0 to=6"}})},
     {"AutoOf8Bits", kNet, {.ranges = kAuto}, net("last_value", "moving_average")},
+    {"ByTaskOf8Bits", kNet, {.ranges = RangeChoice::kByTask}, net("last_value", "all_values")},
     {"AutoOfFewBitsOfWeights",
      kNet,
      {.weight_bits = 4, .activation_bits = 5, .ranges = kAuto},
@@ -301,10 +302,10 @@ TEST(Ranges, OptionsGoThroughJson) {
                                           {.pattern = "d", .ranges = kAllValues}}));
   EXPECT_EQ(layer_bits_from_json(layer_bits_to_json(list).dump(), "again"), list);
   for (const std::string value : {"\"fixed\"", "\"Learned\"", "\"\"", "true", "null", "4", "[\"learned\"]"})
-    EXPECT_TRUE(
-        mentions(error_of([&] { layer_bits_from_json(R"({"a": {"ranges": )" + value + "}}", "bits.json"); }),
-                 {"bits.json: pattern \"a\": ranges must be \"observed\", \"learned\", \"auto\" or \"all-values\"",
-                  "not " + value}));
+    EXPECT_TRUE(mentions(
+        error_of([&] { layer_bits_from_json(R"({"a": {"ranges": )" + value + "}}", "bits.json"); }),
+        {"bits.json: pattern \"a\": ranges must be \"observed\", \"learned\", \"auto\", \"all-values\" or \"by-task\"",
+         "not " + value}));
 }
 
 }  // namespace

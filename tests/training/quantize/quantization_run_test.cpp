@@ -111,7 +111,7 @@ TEST_F(QuantizationRunTest, TheDefaultsFollowTheFloatRun) {
   EXPECT_EQ(settings.batch_size, 4);
   EXPECT_EQ(settings.weight_decay, 0.01);
   EXPECT_EQ(settings.schedule, "cosine");
-  EXPECT_EQ(settings.rewrite.ranges, quantize::RangeChoice::kAuto);
+  EXPECT_EQ(settings.rewrite.ranges, quantize::RangeChoice::kByTask);
   EXPECT_DOUBLE_EQ(*settings.learning_rate, kRateShare * 0.5);
   EXPECT_EQ(settings.reestimate, 0);
   // 32 pictures.
