@@ -32,19 +32,40 @@ std::int32_t place_of(const std::vector<std::string>& names, const std::string& 
   return static_cast<std::int32_t>(found - names.begin());
 }
 
+/// Calls visit(file, what the expression finds in its path), of which nothing is found in some.
+template <class Visit>
+void each_find(const std::vector<std::string>& files, const std::string& expression, const Visit& visit) {
+  const std::basic_regex<char> finds = expression_of(expression);
+  for (const std::string& file : files) {
+    std::smatch found;
+    std::regex_search(file, found, finds);
+    visit(file, found);
+  }
+}
+
 }  // namespace
 
 std::size_t captures_of(const std::string& expression) { return expression_of(expression).mark_count(); }
 
 std::vector<std::string> groups_of_files(const std::vector<std::string>& files, const std::string& expression) {
-  const std::basic_regex<char> finds = expression_of(expression);
   std::vector<std::string> groups;
-  for (const std::string& file : files) {
-    std::smatch found;
-    if (std::regex_search(file, found, finds)) groups.push_back(found.str(found.size() > 1 ? 1 : 0));
-    if (found.empty() || groups.back().empty()) fail(quote(expression), " finds no group in the path ", quote(file));
-  }
+  each_find(files, expression, [&](const std::string& file, const std::smatch& found) {
+    groups.push_back(found.str(found.size() > 1 ? 1 : 0));
+    if (groups.back().empty()) fail(quote(expression), " finds no group in the path ", quote(file));
+  });
   return groups;
+}
+
+std::vector<std::string> classes_of_files(const std::vector<std::string>& files, const std::string& expression) {
+  std::vector<std::string> classes;
+  each_find(files, expression, [&](const std::string& file, const std::smatch& found) {
+    const bool is_other = found.size() > 1 && !found[1].matched;
+    classes.push_back(is_other ? kOtherClass : found.str(found.size() > 1 ? 1 : 0));
+    if (classes.back().empty())
+      fail(quote(expression), " finds no class in the path ", quote(file), "; with |$ at its end that is the class ",
+           kOtherClass);
+  });
+  return classes;
 }
 
 void number_groups(std::span<const GroupedPart> parts) {

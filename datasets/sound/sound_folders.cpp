@@ -149,7 +149,7 @@ class SoundReader {
         fail(
             "`target` ", quote(target.front()),
             " captures nothing: the class is what stands in brackets, as in '^(\\d)_', which finds the 7 of 7_jackson_3.wav");
-      return groups_of_files(files, target.front());
+      return classes_of_files(files, target.front());
     }
     std::vector<std::string> classes;
     const std::string* without = nullptr;

@@ -57,6 +57,16 @@ TEST(Groups, FilesHaveThemInTheirPaths) {
   EXPECT_TRUE(mentions(error_of([&] { groups_of_files(files, "(ann"); }), {"\"(ann\" is no regular expression"}));
 }
 
+TEST(Groups, AFileWithoutTheCaptureIsOfTheClassOther) {
+  const Texts files = {"a/7_ann.wav", "a/5_ann_7.wav", "a/8_ben.wav"};
+  EXPECT_EQ(classes_of_files(files, "/(\\d)_"), (Texts{"7", "5", "8"}));
+  EXPECT_EQ(classes_of_files(files, "/(7|8)_|$"), (Texts{"7", "other", "8"}));
+  EXPECT_EQ(classes_of_files(files, "ann|ben"), (Texts{"ann", "ann", "ben"})) << "without a capture";
+  EXPECT_TRUE(mentions(error_of([&] { classes_of_files(files, "/(7)_"); }),
+                       {"\"/(7)_\" finds no class in the path \"a/5_ann_7.wav\"", "|$", "other"}));
+  EXPECT_TRUE(mentions(error_of([&] { groups_of_files(files, "/(7)_|$"); }), {"finds no group in the path"}));
+}
+
 TEST(Groups, AreNumberedInTheirOrderOverAllParts) {
   Dataset train = grouped({0, 0, 0}), test = grouped({0});
   const Texts of_train = {"10", "9", "10"}, of_test = {"11"}, wrong = {"9"};
