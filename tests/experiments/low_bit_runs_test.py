@@ -22,7 +22,10 @@ SCRIPTS = pathlib.Path(sys.argv.pop(1)).resolve()
 PROGRAM = r"""#!/bin/sh
 here=${0%/*} command=$1
 echo "$*" >> "$here/calls"
-if [ "$command" = eval ]; then echo '{"accuracy": 0.75}'; exit; fi
+if [ "$command" = eval ]; then
+  echo '{"accuracy": 0.75, "auc": 0.9, "balanced_accuracy": 0.8, "classes": [{"class": "7", "accuracy": 0.7}, {"class": "other", "accuracy": 0.9}]}'
+  exit
+fi
 while [ "$1" != --out ]; do shift; done
 out=$2 run=${2##*/}
 mkdir -p "$out"
@@ -264,6 +267,28 @@ class LowBitRunsTest(unittest.TestCase):
         self.assertEqual([call.split("/")[-1].split()[0] for call in self.calls],
                          ["sounds-float-1", "sounds-trained-4-1", "sounds-trained-4-1"], "what failed, from its float run")
         self.assertNotIn(str(self.here), self.ledger.read_text())
+
+    def test_a_wanted_class_has_recall_and_false_alarms(self):
+        done = self.tiny("--only", "wake-float-theo,wake-trained-8-theo", "--digits", self.here)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([call.split()[0] for call in self.calls], ["train", "eval", "train", "eval"])
+        self.assertEqual([" --integer " in call for call in self.calls], [False, False, False, True])
+        self.assertIn("| float | 1 | 80.00 |  | 70.0 | 10.0 | 80.00 |\n", done.stdout)
+        self.assertIn("| W8A8, trained | 1 | 80.00 | +0.00 | 70.0 | 10.0 | 80.00 |\n", done.stdout)
+        self.tiny("--only", "wake-*-theo", "--digits", self.here, runs="elsewhere")
+        self.assertNotIn("wake-trained-8-theo", " ".join(self.calls), "it is in the ledger")
+
+    def test_an_electrocardiogram_is_cut_into_windows(self):
+        heart = self.here / "heart.csv"
+        heart.write_text("data,label\n" + "".join(f"{i},{int(i >= 1200)}\n" for i in range(1500)))
+        done = self.tiny("--only", "ecg-trained-8-1", "--heart", heart)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ECG_TRAIN.ts", self.calls[0])
+        train, test = ([line.split(":") for line in (self.here / f"runs/windows/ECG_{half}.ts").read_text().splitlines()[4:]]
+                       for half in ("TRAIN", "TEST"))
+        self.assertEqual([len(part) for part in (train, test)], [(1000 - 256) // 4 + 1, (500 - 256) // 4 + 1])
+        self.assertEqual({label for _, label in train}, {"0"})
+        self.assertEqual([int(samples.split(",")[128]) >= 1200 for samples, _ in test], [label == "1" for _, label in test])
 
     def test_series_are_split_anew_and_beside_least_squares(self):
         lines = [f"{i % 7},{i * i % 5},{i % 3}:{3 * (i % 7) - 2 * (i * i % 5) + 1}" for i in range(60)]
