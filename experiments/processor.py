@@ -59,7 +59,7 @@ def has_bfloat16(known):
 
 def has_vnni(known):
     """Exact products of signed bytes."""
-    return bool(known & {"avx512_vnni", "avx_vnni", "amx_int8"})
+    return bool(known & {"avx512_vnni", "amx_int8"})
 
 
 def torch_capabilities(known):

@@ -39,17 +39,13 @@ PartWork work_of(const TrainingPlan::Update& update) {
 
 bool has_bfloat16_products() { return onednn::has_bfloat16(); }
 
-bool has_int8_products() {
-  constexpr int kByte = 128;
-  return onednn::exact_byte() == kByte;
-}
+bool has_int8_products() { return onednn::has_signed_bytes(); }
 
 Session::Session(Graph& graph, SessionOptions options) : graph_(graph), options_(options) {
   if (options.backend == Backend::kFast && options.rounding != FactorRounding::kNone) {
     const bool bytes = options.rounding == FactorRounding::kGradientsToInt8;
     if (!(bytes ? has_int8_products() : has_bfloat16_products()))
-      fail(bytes ? "gradients in int8 need AVX-512 VNNI, AVX-VNNI or AMX"
-                 : "products in bfloat16 need AVX-512 BF16 or AMX",
+      fail(bytes ? "gradients in int8 need AVX-512 VNNI or AMX" : "products in bfloat16 need AVX-512 BF16 or AMX",
            ", which this processor does not have, or MINIQAT_MAX_ISA does not allow");
     if (options.rounding != FactorRounding::kAllToBfloat16 && options.arithmetic != Arithmetic::kInteger)
       fail("gradients in ", bytes ? "int8" : "bfloat16",

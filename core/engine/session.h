@@ -27,7 +27,7 @@ struct TrainingPlan;
 
 /// Whether this processor multiplies bfloat16 (AVX-512 BF16 or AMX) and MINIQAT_MAX_ISA allows it.
 bool has_bfloat16_products();
-/// Whether it has exact products of signed bytes (AVX-512 VNNI, AVX-VNNI or AMX) and MINIQAT_MAX_ISA allows it.
+/// Whether it has exact products of signed bytes (AVX-512 VNNI or AMX) and MINIQAT_MAX_ISA allows it.
 bool has_int8_products();
 
 struct SessionOptions {

@@ -290,6 +290,11 @@ int exact_byte() {
 #endif
 }
 
+bool has_signed_bytes() {
+  constexpr int kByte = 128;
+  return exact_byte() == kByte && instruction_set() == InstructionSet::kAvx512;
+}
+
 void convolve(const Convolution& convolution, const std::uint8_t* input, const std::int8_t* filter,
               std::int32_t* output) {
   convolve_integers(convolution, input, filter, output);

@@ -42,6 +42,10 @@ void convolve_backward_filter(const Convolution& convolution, const float* input
 /// holds.
 int exact_byte();
 
+/// Whether products of signed bytes, -128..127 on both sides, are exact on this machine: with AVX-512 VNNI and AMX.
+/// (Those that oneDNN has for AVX2 with VNNI were not tried.)
+bool has_signed_bytes();
+
 /// Integers: input 0..255, filter within +-exact_byte(), output the exact sums, 32 bits each; no sum
 /// may leave these. Padding is 0.
 void convolve(const Convolution& convolution, const std::uint8_t* input, const std::int8_t* filter,
@@ -69,7 +73,7 @@ void multiply(const Matrix& a, const Matrix& b, float* product);
 
 /// a 0..255, b within +-exact_byte().
 void multiply(const MatrixOf<std::uint8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product);
-/// Where exact_byte() is 128, as all that follows: both factors -128..127.
+/// Where has_signed_bytes(), as all that follows: both factors -128..127.
 void multiply(const MatrixOf<std::int8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product);
 void convolve(const Convolution& convolution, const std::int8_t* input, const std::int8_t* filter,
               std::int32_t* output);

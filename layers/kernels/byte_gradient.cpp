@@ -188,7 +188,7 @@ void ByteGradient::filter_gradient(Tensor& d_filter) const {
 bool has_exact_byte_gradients(const onednn::Convolution& c, const PackedForm& filter) {
   constexpr std::int64_t kMostPixels = 65536;
   const std::int64_t largest = std::max({-filter.lowest, filter.highest, 2 * kByte});
-  return onednn::exact_byte() == kByte && !c.depthwise && c.output[1] * c.output[2] <= kMostPixels &&
+  return onednn::has_signed_bytes() && !c.depthwise && c.output[1] * c.output[2] <= kMostPixels &&
          2 * c.filter[0] * c.filter[1] * c.filter[3] * kByte * largest <= std::numeric_limits<std::int32_t>::max();
 }
 

@@ -133,7 +133,7 @@ void bind_runs(py::class_<SessionHandle>& session) {
           "fast backend: \"integer\" multiplies the integers of quantized layers where that is faster. rounding, in training\n"
           "steps: \"bfloat16-gradients\" and \"int8-gradients\" round the output's gradient of layers that multiply integers\n"
           "(with arithmetic \"integer\"), \"bfloat16\" also both factors of other large products. They need a processor with\n"
-          "AVX-512 BF16 or AMX; int8 one with VNNI or AMX. Same seed, number of threads and machine: the same bits.")
+          "AVX-512 BF16 or AMX; int8 one with AVX-512 VNNI or AMX. Same seed, number of threads and machine: the same bits.")
       .def("run", &run_session, py::arg("fetches"), py::arg("feeds") = py::dict(), py::arg("training") = false,
            "The values of an output, or a list of those of several. `feeds`: arrays or Bytes by output or name. With\n"
            "`training` batch statistics, observers and dropout act as in a step, and updated variables are kept.")

@@ -112,7 +112,7 @@ class Session:
         fast backend: "integer" multiplies the integers of quantized layers where that is faster. rounding, in training
         steps: "bfloat16-gradients" and "int8-gradients" round the output's gradient of layers that multiply integers
         (with arithmetic "integer"), "bfloat16" also both factors of other large products. They need a processor with
-        AVX-512 BF16 or AMX; int8 one with VNNI or AMX. Same seed, number of threads and machine: the same bits."""
+        AVX-512 BF16 or AMX; int8 one with AVX-512 VNNI or AMX. Same seed, number of threads and machine: the same bits."""
     @overload
     def run(self, fetches: _Tensor, feeds: _Feeds = {}, training: bool = False) -> NDArray[Any]:
         """The values of an output, or a list of those of several. `feeds`: arrays or Bytes by output or name. With

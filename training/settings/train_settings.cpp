@@ -257,7 +257,7 @@ void check_products(const TrainSettings& settings) {
   const std::string flag = computes ? "--compute bfloat16" : of_gradients;
   if (gradients == GradientType::kInt8)
     require(has_int8_products(),
-            concat(flag, " needs a processor with VNNI or AMX, and MINIQAT_MAX_ISA must not leave them out"));
+            concat(flag, " needs a processor with AVX-512 VNNI or AMX, and MINIQAT_MAX_ISA must not leave them out"));
   else
     require(has_bfloat16_products(),
             concat(flag, " needs a processor with AVX-512 BF16 or AMX, and MINIQAT_MAX_ISA must not leave them out"));
