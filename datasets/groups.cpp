@@ -59,8 +59,9 @@ std::vector<std::string> groups_of_files(const std::vector<std::string>& files, 
 std::vector<std::string> classes_of_files(const std::vector<std::string>& files, const std::string& expression) {
   std::vector<std::string> classes;
   each_find(files, expression, [&](const std::string& file, const std::smatch& found) {
-    const bool is_other = found.size() > 1 && !found[1].matched;
-    classes.push_back(is_other ? kOtherClass : found.str(found.size() > 1 ? 1 : 0));
+    const auto captured = std::find_if(found.begin() + 1, found.end(), [](const auto& one) { return one.matched; });
+    const bool has_captures = found.size() > 1;
+    classes.push_back(captured != found.end() ? captured->str() : has_captures ? kOtherClass : found.str());
     if (classes.back().empty())
       fail(quote(expression), " finds no class in the path ", quote(file), "; with |$ at its end that is the class ",
            kOtherClass);

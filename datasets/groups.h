@@ -18,8 +18,8 @@ std::size_t captures_of(const std::string& expression);
 /// The class of files whose paths have none.
 inline constexpr const char* kOtherClass = "other";
 
-/// The class of each file, found as a group is. One word against all others: where the expression matches without its
-/// first capture, as "^(marvin)/|$" does in "sheila/1.wav", the class is kOtherClass. Throws Error for a wrong
+/// The class of each file, found as a group is. One word against all others: where the expression matches without a
+/// capture, as "^(marvin)/|$" does in "sheila/1.wav", the class is kOtherClass. Throws Error for a wrong
 /// expression and names a file without a class.
 std::vector<std::string> classes_of_files(const std::vector<std::string>& files, const std::string& expression);
 

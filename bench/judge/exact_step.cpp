@@ -134,9 +134,15 @@ std::vector<Bounded> ExactStep::bytes_backward(std::size_t m, const Bounded& arr
   const ForwardContext& context = step_.context;
   const Tensor d_y = arriving.value.to(DType::kFloat32);
   const std::int64_t pictures = d_y.shape()[0], n = d_y.elements(), of_picture = n / pictures;
-  std::vector<float> scales;
-  for (const CodeGrid& grid : packed_tensor(context.packed_forms[1], *context.packed_inputs[1]).grids)
-    scales.push_back(grid.scale);
+  const PackedTensor filter = packed_tensor(context.packed_forms[1], *context.packed_inputs[1]);
+  const auto columns = static_cast<std::size_t>(d_y.shape().channels());
+  std::vector<float> scales(columns);
+  std::vector<bool> only_zeros(columns, true);
+  const auto grid_of = [&](std::size_t c) { return filter.grids[c % filter.grids.size()]; };
+  for (std::size_t c = 0; c < columns; ++c) scales[c] = grid_of(c).scale;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(context.packed_forms[1].elements); ++i)
+    if (static_cast<float>(filter.codes[i]) != grid_of(i % columns).zero_point) only_zeros[i % columns] = false;
+  scales = layers::reference::gradient_scales(scales, only_zeros);
   const auto bytes = layers::reference::byte_gradient({d_y.data<float>(), static_cast<std::size_t>(n)}, pictures,
                                                       scales, context.random_key, context.slice * n);
   Tensor for_input(d_y.shape(), DType::kFloat64), for_filter(d_y.shape(), DType::kFloat64);

@@ -62,8 +62,8 @@ template <class V>
 }
 
 // dot(): four unsigned bytes of `x` times four signed bytes of `w`, added up in each lane of 32 bits. Without an
-// instruction for that, bytes are widened to 16 bits, the even ones apart from the odd ones; vpmaddubsw is not used
-// because it saturates.
+// instruction for that, bytes are widened to 16 bits, the even ones apart from the odd ones; vpmaddubsw saturates: it
+// is for narrow weights alone (product_loops.h).
 
 #if MINIQAT_VNNI
 template <class V>

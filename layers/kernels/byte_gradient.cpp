@@ -73,6 +73,20 @@ float largest_of(std::span<const std::int32_t> bits) {
   return largest < kSmallest ? 0 : largest;
 }
 
+/// As in layers/reference/byte_gradient.h, where it is said why. Lives in `scope`.
+std::span<const float> gradient_scales(const PackedProduct& product, std::int64_t columns, ScratchScope& scope) {
+  const std::span<float> scales = scope.take<float>(static_cast<std::size_t>(columns));
+  const auto is_empty = [&](std::int64_t c) { return product.filter_scale(c) == 1 && product.has_only_zeros(c); };
+  float smallest = 1;
+  for (std::int64_t c = 0; c < columns; ++c) {
+    scales[static_cast<std::size_t>(c)] = product.filter_scale(c);
+    if (!(product.filter_scale(c) >= smallest)) smallest = product.filter_scale(c);
+  }
+  for (std::int64_t c = 0; c < columns && smallest != 1; ++c)
+    if (is_empty(c)) scales[static_cast<std::size_t>(c)] = smallest;
+  return scales;
+}
+
 float inverse_of(float largest) { return largest > 0 ? kLargestByte / largest : 0; }
 
 class ByteGradient {
@@ -92,6 +106,7 @@ class ByteGradient {
   const onednn::Convolution& convolution_;
   const PackedProduct& product_;
   std::span<std::int8_t> for_input_, for_filter_;
+  std::span<const float> scales_;
   std::span<float> input_steps_;
   float filter_step_ = 0;
 };
@@ -105,7 +120,9 @@ ByteGradient::ByteGradient(const onednn::Convolution& convolution, const PackedP
   for_input_ = scope.take<std::int8_t>(static_cast<std::size_t>(n));
   for_filter_ = scope.take<std::int8_t>(static_cast<std::size_t>(n));
   input_steps_ = scope.take<float>(static_cast<std::size_t>(pictures()));
-  const auto scales = repeated_row<float>(scope, columns(), [&](std::int64_t c) { return product.filter_scale(c); });
+  scales_ = gradient_scales(product, columns(), scope);
+  const auto scales =
+      repeated_row<float>(scope, columns(), [&](std::int64_t c) { return scales_[static_cast<std::size_t>(c)]; });
   const std::int64_t width = std::ssize(scales);
   const std::span<float> largest = scope.take<float>(static_cast<std::size_t>(pictures()));
   for_pictures(pictures(), of_picture, [&](std::int64_t p) {
@@ -178,7 +195,7 @@ void ByteGradient::filter_gradient(Tensor& d_filter) const {
   ScratchScope own;
   const std::span<float> scales = own.take<float>(static_cast<std::size_t>(columns()));
   for (std::int64_t c = 0; c < columns(); ++c)
-    scales[static_cast<std::size_t>(c)] = filter_step_ * (product_.x_scale() / product_.filter_scale(c));
+    scales[static_cast<std::size_t>(c)] = filter_step_ * (product_.x_scale() / scales_[static_cast<std::size_t>(c)]);
   onednn::convolve_backward_filter(convolution_, product_.x(), product_.zero_point(), for_filter_.data(), scales.data(),
                                    d_filter.data<float>());
 }

@@ -89,6 +89,12 @@ std::int32_t PackedProduct::middle(std::int64_t column) const {
   return needs_sums_of_x() ? middle_of_codes_ - zero_point_of(filter_grid(column)) : 0;
 }
 
+bool PackedProduct::has_only_zeros(std::int64_t column) const {
+  for (std::int64_t i = column; i < std::ssize(filter_); i += columns_)
+    if (filter_[static_cast<std::size_t>(i)] + middle(column) != 0) return false;
+  return true;
+}
+
 const CodeGrid& PackedProduct::filter_grid(std::int64_t column) const {
   return packed_filter_.grids[static_cast<std::size_t>(column) % packed_filter_.grids.size()];
 }

@@ -42,6 +42,8 @@ class PackedProduct {
   std::int32_t middle(std::int64_t column) const;
   float x_scale() const { return x_.grids[0].scale; }
   float filter_scale(std::int64_t column) const { return filter_grid(column).scale; }
+  /// Whether all w' of the column are 0.
+  bool has_only_zeros(std::int64_t column) const;
   /// In place of `n` sums, row by row, their y. `sums_of_x`: of q_x, one a row, where they are needed.
   void finish(float* sums, std::int64_t n, std::span<const std::int32_t> sums_of_x);
 

@@ -11,8 +11,8 @@
 namespace miniqat::layers::reference {
 
 /// The gradient of a layer's output as bytes, by stochastic rounding (Gupta et al. 2015, "Deep Learning with Limited
-/// Numerical Precision"): what they stand for is the gradient in the mean over the random words, whatever its size. For
-/// products with integers, whose sums are exact then. With g = d_y * scale of the filter's grid in column c:
+/// Numerical Precision"): what they stand for is the gradient in the mean over the random words, to 2^-16 of a step.
+/// For products with integers, whose sums are exact then. With g = d_y * gradient_scales() in column c:
 ///
 ///   step = largest |g| / 127        of a picture (for the gradient of the input), of all (for that of the filter)
 ///   byte = floor(g / step + u)      u in [0, 1): 16 bits of the word of the element
@@ -29,7 +29,18 @@ struct ByteGradient {
   float filter_step = 0;
 };
 
-/// The byte of g, the `places` lowest of whose word count.
+/// The scales of the filter's grids. A column of zeros alone has the grid of an empty range, whose scale is 1: any
+/// other would do, and so large a one would leave nothing of the others' gradients. It gets the smallest of theirs.
+inline std::vector<float> gradient_scales(std::vector<float> scales, const std::vector<bool>& only_zeros) {
+  float smallest = 1;
+  for (std::size_t c = 0; c < scales.size(); ++c)
+    if (!only_zeros[c] && !(scales[c] >= smallest)) smallest = scales[c];
+  for (std::size_t c = 0; c < scales.size(); ++c)
+    if (only_zeros[c] && scales[c] == 1) scales[c] = smallest;
+  return scales;
+}
+
+/// The byte of g with 16 random bits.
 inline std::int8_t stochastic_byte(float g, float inverse, std::uint32_t bits) {
   const float moved = g * inverse + (128 + static_cast<float>(bits) * 0x1p-16f);
   return static_cast<std::int8_t>(static_cast<int>(std::clamp(moved, 1.0f, 255.0f)) - 128);

@@ -144,7 +144,6 @@ std::string way_on_in_python(const fs::path& out) {
 void train_new(const fs::path& out, bool overwrite, const Json& json, const std::optional<GivenData>& data,
                Observer& observer) {
   TrainSettings settings = settings_from(json, {});
-  for (const auto& item : json.items()) settings.given.insert(item.key());
   if (data) settings.data = std::make_shared<const datasets::Splits>(data->splits(settings));
   training::check(settings);
   training::TrainExtras extras{.way_on = way_on_in_python(out)};

@@ -61,6 +61,7 @@ TEST(Groups, AFileWithoutTheCaptureIsOfTheClassOther) {
   const Texts files = {"a/7_ann.wav", "a/5_ann_7.wav", "a/8_ben.wav"};
   EXPECT_EQ(classes_of_files(files, "/(\\d)_"), (Texts{"7", "5", "8"}));
   EXPECT_EQ(classes_of_files(files, "/(7|8)_|$"), (Texts{"7", "other", "8"}));
+  EXPECT_EQ(classes_of_files(files, "/(7)_|/(8)_|$"), (Texts{"7", "other", "8"})) << "either capture";
   EXPECT_EQ(classes_of_files(files, "ann|ben"), (Texts{"ann", "ann", "ben"})) << "without a capture";
   EXPECT_TRUE(mentions(error_of([&] { classes_of_files(files, "/(7)_"); }),
                        {"\"/(7)_\" finds no class in the path \"a/5_ann_7.wav\"", "|$", "other"}));

@@ -239,6 +239,11 @@ const std::vector<LayerCase>& geometries() {
       {.images = {33, 8, 8, 16}, .filter = {1024, 40}, .matrix = true},
       {.images = {1, 16, 16, 16}, .filter = {4096, 257}, .matrix = true},
       {.images = {64, 8, 8, 16}, .filter = {1024, 130}, .matrix = true},
+      {.images = {2, 12, 12, 16}, .filter = {3, 3, 16, 12}, .window = {.dilations = {2, 3}}},
+      {.images = {2, 7, 7, 12},
+       .filter = {2, 4, 12, 9},
+       .window = {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
+      {.images = {5, 6, 6, 32}, .filter = {1, 1, 32, 12}, .window = {.strides = {2, 2}}},
   };
   return all;
 }
@@ -295,6 +300,34 @@ TEST(IntegerLayers, TheWorstCaseIsExact) {
   for (const std::int64_t bits : {7, 8})
     for (const bool symmetric : {false, true})
       for (const bool matrix : {false, true}) check_worst_case(bits, symmetric, matrix);
+}
+
+/// The grid of such a channel has scale 1, beside which the others' gradients would vanish.
+TEST(IntegerLayers, AChannelOfZerosLeavesTheOthersTheirGradients) {
+  if (!has_int8_products()) GTEST_SKIP() << "this processor has no exact products of signed bytes";
+  LayerCase c = {.images = {2, 8, 8, 16}, .filter = {3, 3, 16, 16}};
+  c.x = quantizer(8, false, false, RangeKind::kMovingAverage);
+  for (const bool symmetric : {true, false}) {
+    c.w = quantizer(8, symmetric, symmetric, RangeKind::kLastValue);
+    c.w_axes = 1;
+    LayerNet net(c);
+    Tensor filter(c.filter);
+    Random random(3);
+    constexpr std::int64_t kDead = 5;
+    for (std::int64_t i = 0; i < filter.elements(); ++i)
+      filter.data<float>()[i] = i % c.filter[3] == kDead ? 0 : 0.01f * random.normal();
+    Session session(net.graph, {.arithmetic = Arithmetic::kInteger, .rounding = FactorRounding::kGradientsToInt8}),
+        simulated(net.graph);
+    const Feeds feeds = {{net.images, images_of(c, 1)}};
+    for (Session* one : {&session, &simulated}) one->set_variable("filter", filter);
+    bench::StepJudge judge;
+    session.set_observer(&judge);
+    const Output sum = layers::mean(net.graph, concat("sum", symmetric), net.y, {.axes = {0, 1, 2, 3}});
+    const RunRequest step = {.gradients_of = sum, .gradient_targets = {net.filter, net.images}, .training = true};
+    const RunResult got = session.run(step, feeds), wanted = simulated.run(step, feeds);
+    ASSERT_TRUE(judge.findings.empty()) << judge.findings.front().text();
+    for (std::size_t k = 0; k < 2; ++k) expect_near(got.gradients[k], wanted.gradients[k], 0.1, concat("gradient ", k));
+  }
 }
 
 /// Nor has a byte of the gradient: of the picture that it reaches, and of the filter, nothing is left.

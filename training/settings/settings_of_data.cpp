@@ -97,6 +97,7 @@ void require_settings_of(DataKind kind, const TrainSettings& settings) {
     if (!is_of(one)) refuse_beside(kind, one, settings.dataset);
     require_features(one, settings);
   }
+  if (settings.of_a_run) return;
   const Json now = settings_to_json(settings), usual = settings_to_json(TrainSettings()),
              recorded = settings_to_json(recorded_as_usual());
   for (const SettingOfData& one : settings_by_kind())

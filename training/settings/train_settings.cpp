@@ -184,6 +184,7 @@ std::span<const std::string_view> names_of(GradientType) {
 
 TrainSettings recorded_settings(const Json& config, const std::string& source) {
   TrainSettings settings;
+  settings.of_a_run = true;
   settings.reestimate = 0;
   settings_from_json(config, settings, source);
   if (settings.validation > 0 && !config.contains("validation_method"))

@@ -144,6 +144,8 @@ struct TrainSettings {
 
   /// The settings that somebody chose, by name, even where they are the usual ones (settings_of_data.h). Not a setting.
   std::set<std::string> given = {};
+  /// They were read from the config.json of a run, which may be older than what checks them.
+  bool of_a_run = false;
 
   /// Pictures in a slice.
   std::int64_t slice_size() const { return batch_size / shards; }

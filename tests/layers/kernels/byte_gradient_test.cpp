@@ -97,6 +97,7 @@ TEST_F(ByteGradientSums, OfConvolutionsAreExact) {
       {{2, 7, 7}, {2, 4}, {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
       {{3, 5, 4}, {1, 1}, {}},
       {{5, 6, 7}, {1, 1}, strided},
+      {{2, 11, 12}, {3, 2}, {.strides = {2, 2}, .dilations = {2, 2}}},
       {{2, 10, 9}, {3, 3}, {.strides = {2, 2}, .padding = Padding::kValid}},
       {{1, 33, 1}, {3, 1}, strided},
       {{7, 1, 1}, {1, 1}, {}},
