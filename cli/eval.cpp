@@ -352,7 +352,9 @@ void add_eval(CommandLine& program) {
       .option("--split", arguments->split,
               "test, train, or validation: the training pictures that `train --validation` held out")
       .one_of({split_names().begin(), split_names().end()});
-  command.option("--examples", arguments->limit, "number of pictures, from the first of the split on; 0: all. Windows of a sound end with its recording")
+  command
+      .option("--examples", arguments->limit,
+              "number of pictures, from the first of the split on; 0: all. Windows of a sound end with its recording")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--integer", arguments->integer,

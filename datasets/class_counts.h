@@ -21,7 +21,8 @@ std::string class_counts_text(const Dataset& dataset);
 /// classes that it has, as they do where it is in the order of its classes; "" otherwise.
 std::string note_on_first(const Dataset& head, const Dataset& all);
 
-/// "note: example 30 is not the last of its recording: ..." where first_recordings() gave more than were asked for; "" otherwise.
+/// "note: example 30 is not the last of its recording: ..." where first_recordings() gave more than were asked for; ""
+/// otherwise.
 std::string note_on_whole_recordings(const Dataset& head, std::int64_t asked);
 
 /// Which of the 256 values of a byte pixels have.

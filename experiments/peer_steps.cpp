@@ -193,9 +193,10 @@ int run(const std::vector<std::string>& arguments) {
   const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if (rest.size() == 5 && arguments[0] == "train") return serve(training_peer(rest));
   if (rest.size() == 4 && arguments[0] == "fake_quant") return serve(fake_quant_peer(rest));
-  std::fprintf(stderr,
-               "usage: peer_steps train MODEL BATCH SIDE float|tf|single[-int8|-bfloat16]|w4a4[-int8|-bfloat16] THREADS\n"
-               "       peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS\n");
+  std::fprintf(
+      stderr,
+      "usage: peer_steps train MODEL BATCH SIDE float|tf|single[-int8|-bfloat16]|w4a4[-int8|-bfloat16] THREADS\n"
+      "       peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS\n");
   return 2;
 }
 

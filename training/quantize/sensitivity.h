@@ -24,9 +24,10 @@ struct SensitivitySettings {
     static const std::tuple kTable{
         Setting("pictures", &S::pictures, "training pictures to evaluate on, which calibration does not see",
                 at_least(1)),
-        Setting("batches", &S::batches,
-                "batches of training pictures that calibration looks at, of the run's batch size; at most half of all pictures",
-                at_least(1)),
+        Setting(
+            "batches", &S::batches,
+            "batches of training pictures that calibration looks at, of the run's batch size; at most half of all pictures",
+            at_least(1)),
         Setting("seed", &S::seed, "chooses the pictures of both", not_negative())};
     return kTable;
   }
