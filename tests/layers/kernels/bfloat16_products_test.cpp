@@ -13,14 +13,12 @@
 #include "core/threads/parallel.h"
 #include "layers/kernels/bfloat16_factors.h"
 #include "layers/reference/conv2d.h"
-#include "tests/fewer_cases.h"
 #include "tests/layers/convolution_case.h"
 
 namespace miniqat::layers::bfloat16_products_test {
 namespace {
 
 using testing::ConvolutionCase;
-using testing::OneIn;
 
 /// The same integers in bfloat16 and in double.
 struct Integers {
@@ -41,16 +39,9 @@ void expect_equal(const std::vector<float>& got, const std::vector<double>& want
 
 void check_convolution(const ConvolutionCase& of, std::int64_t in, std::int64_t out) {
   const Shape x_shape = of.x(in), filter_shape = of.filter(in, out);
-  const Window2d window = window_of(x_shape, filter_shape, of.attributes);
-  const reference::Convolution reference = {window, x_shape, filter_shape};
-  const Shape y_shape = {x_shape[0], window.rows.output, window.columns.output, out};
-  const onednn::Convolution convolution = {.input = x_shape,
-                                           .filter = filter_shape,
-                                           .output = y_shape,
-                                           .strides = of.attributes.strides,
-                                           .dilations = of.attributes.dilations,
-                                           .pad_before = {window.rows.pad_before, window.columns.pad_before},
-                                           .pad_after = {window.rows.pad_after, window.columns.pad_after}};
+  const reference::Convolution reference = of.reference(in, out);
+  const onednn::Convolution convolution = of.fast(in, out);
+  const Shape& y_shape = convolution.output;
   const Integers x(x_shape.elements(), 1), filter(filter_shape.elements(), 2), d_y(y_shape.elements(), 3);
   const auto compare = [&](const std::string& what, const Shape& shape, const auto& fast, const auto& slow) {
     std::vector<float> got(static_cast<std::size_t>(shape.elements()), NAN);
@@ -91,28 +82,8 @@ class Bfloat16Products : public ::testing::Test {
 };
 
 TEST_F(Bfloat16Products, ConvolutionsAreExact) {
-  const Conv2dAttributes strided = {.strides = {2, 2}}, valid = {.padding = Padding::kValid};
-  const std::vector<ConvolutionCase> cases = {
-      {{2, 7, 9}, {3, 3}, {}},
-      {{5, 14, 14}, {5, 5}, valid},
-      {{3, 11, 6}, {5, 3}, {.strides = {2, 1}}},
-      {{2, 12, 12}, {3, 3}, {.dilations = {2, 3}}},
-      {{2, 7, 7}, {2, 4}, {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
-      {{3, 5, 4}, {1, 1}, {}},
-      {{5, 6, 7}, {1, 1}, strided},
-      {{1, 33, 1}, {3, 1}, strided},
-      {{7, 1, 1}, {1, 1}, {}},
-      {{4, 16, 16}, {3, 3}, {}},
-  };
-  OneIn chosen(6);
-  for (const ConvolutionCase& of : cases)
-    for (const auto& [in, out] : {std::pair{1, 1}, {3, 16}, {6, 16}, {16, 16}, {17, 33}, {32, 64}, {40, 9}, {64, 48}})
-      for (const int threads : {1, 2, 3}) {
-        if (!chosen()) continue;
-        set_thread_count(threads);
-        check_convolution(of, in, out);
-        if (HasFatalFailure()) return;
-      }
+  testing::for_odd_convolutions(
+      [](const ConvolutionCase& of, std::int64_t in, std::int64_t out) { check_convolution(of, in, out); });
 }
 
 TEST_F(Bfloat16Products, ProductsOfMatricesAreExact) {

@@ -13,14 +13,12 @@
 #include "core/tensors/random.h"
 #include "core/threads/parallel.h"
 #include "layers/reference/conv2d.h"
-#include "tests/fewer_cases.h"
 #include "tests/layers/convolution_case.h"
 
 namespace miniqat::layers::byte_gradient_test {
 namespace {
 
 using testing::ConvolutionCase;
-using testing::OneIn;
 
 template <class Byte>
 struct Bytes {
@@ -41,16 +39,9 @@ struct Bytes {
 void check_sums(const ConvolutionCase& of, std::int64_t in, std::int64_t out, bool extreme) {
   SCOPED_TRACE(miniqat::concat(of.text(in, out), ", ", thread_count(), " threads", extreme ? ", extremes" : ""));
   const Shape x_shape = of.x(in), filter_shape = of.filter(in, out);
-  const Window2d window = window_of(x_shape, filter_shape, of.attributes);
-  const reference::Convolution reference = {window, x_shape, filter_shape};
-  const Shape y_shape = {x_shape[0], window.rows.output, window.columns.output, out};
-  const onednn::Convolution convolution = {.input = x_shape,
-                                           .filter = filter_shape,
-                                           .output = y_shape,
-                                           .strides = of.attributes.strides,
-                                           .dilations = of.attributes.dilations,
-                                           .pad_before = {window.rows.pad_before, window.columns.pad_before},
-                                           .pad_after = {window.rows.pad_after, window.columns.pad_after}};
+  const reference::Convolution reference = of.reference(in, out);
+  const onednn::Convolution convolution = of.fast(in, out);
+  const Shape& y_shape = convolution.output;
   constexpr std::uint8_t kZero = 131;
   const Bytes<std::uint8_t> x(x_shape.elements(), 0, 255, extreme, 1);
   const Bytes<std::int8_t> filter(filter_shape.elements(), -128, 127, extreme, 2),
@@ -88,30 +79,9 @@ class ByteGradientSums : public ::testing::Test {
 };
 
 TEST_F(ByteGradientSums, OfConvolutionsAreExact) {
-  const Conv2dAttributes strided = {.strides = {2, 2}}, valid = {.padding = Padding::kValid};
-  const std::vector<ConvolutionCase> cases = {
-      {{2, 7, 9}, {3, 3}, {}},
-      {{5, 14, 14}, {5, 5}, valid},
-      {{3, 11, 6}, {5, 3}, {.strides = {2, 1}}},
-      {{2, 12, 12}, {3, 3}, {.dilations = {2, 3}}},
-      {{2, 7, 7}, {2, 4}, {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
-      {{3, 5, 4}, {1, 1}, {}},
-      {{5, 6, 7}, {1, 1}, strided},
-      {{2, 11, 12}, {3, 2}, {.strides = {2, 2}, .dilations = {2, 2}}},
-      {{2, 10, 9}, {3, 3}, {.strides = {2, 2}, .padding = Padding::kValid}},
-      {{1, 33, 1}, {3, 1}, strided},
-      {{7, 1, 1}, {1, 1}, {}},
-      {{4, 16, 16}, {3, 3}, {}},
-  };
-  OneIn chosen(6);
-  for (const ConvolutionCase& of : cases)
-    for (const auto& [in, out] : {std::pair{1, 1}, {3, 16}, {6, 16}, {16, 16}, {17, 33}, {32, 64}, {40, 9}, {64, 48}})
-      for (const int threads : {1, 2, 3}) {
-        if (!chosen()) continue;
-        set_thread_count(threads);
-        check_sums(of, in, out, threads == 2);
-        if (HasFatalFailure()) return;
-      }
+  testing::for_odd_convolutions([](const ConvolutionCase& of, std::int64_t in, std::int64_t out) {
+    check_sums(of, in, out, thread_count() == 2);
+  });
 }
 
 /// 2 * 80 * 80 * 4 * 255 * 128 products leave 32 bits: parts of them are added up in 64.
