@@ -1,7 +1,6 @@
 #include "layers/kernels/byte_gradient.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -30,11 +29,6 @@ constexpr int kByte = 128;
 constexpr float kLargestByte = 127;
 /// What is smaller counts as 0.
 constexpr float kSmallest = 1e-30f;
-
-bool sees_one_pixel(const onednn::Convolution& c) {
-  const std::array<std::int64_t, 2> one = {1, 1}, none = {0, 0};
-  return c.filter[0] * c.filter[1] == 1 && c.strides == one && c.pad_before == none && c.pad_after == none;
-}
 
 /// Calls body(picture) for all.
 template <class Body>
@@ -156,10 +150,7 @@ std::span<const std::int32_t> ByteGradient::middle_sums(ScratchScope& scope) con
   const auto middle = repeated_row<std::int32_t>(scope, columns(), [&](std::int64_t k) { return product_.middle(k); });
   const bool is_one = std::ranges::all_of(middle, [&](std::int32_t number) { return number == middle[0]; });
   const std::span<std::int32_t> of_pixels = scope.take<std::int32_t>(static_cast<std::size_t>(pictures() * pixels)),
-                                of_windows =
-                                    sees_one_pixel(c)
-                                        ? of_pixels
-                                        : scope.take<std::int32_t>(static_cast<std::size_t>(pictures() * windows));
+                                of_windows = scope.take<std::int32_t>(static_cast<std::size_t>(pictures() * windows));
   for_pictures(pictures(), windows * columns(), [&](std::int64_t p) {
     std::int32_t* of_picture = of_windows.data() + p * windows;
     const std::int8_t* bytes = for_input_.data() + p * windows * columns();
@@ -167,7 +158,7 @@ std::span<const std::int32_t> ByteGradient::middle_sums(ScratchScope& scope) con
       weigh_pixels(bytes, windows, columns(), middle[0], of_picture);
     else
       weigh(bytes, windows, columns(), middle.data(), of_picture);
-    if (of_windows.data() != of_pixels.data()) spread_over_windows(c, of_picture, of_pixels.data() + p * pixels);
+    spread_over_windows(c, of_picture, of_pixels.data() + p * pixels);
   });
   return of_pixels;
 }
