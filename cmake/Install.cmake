@@ -4,8 +4,9 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS miniqat RUNTIME COMPONENT program)
 # For `verify`: the scripts that run exported models; npm gets the runtimes themselves.
-file(GLOB runtime_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtimes/*.mjs ${CMAKE_SOURCE_DIR}/runtimes/*.json)
-install(FILES ${runtime_files} ${CMAKE_SOURCE_DIR}/runtimes/.npmrc DESTINATION ${runtimes_folder} COMPONENT program)
+set(runtime_files .npmrc litert.mjs onnxruntime.mjs package-lock.json package.json)
+list(TRANSFORM runtime_files PREPEND ${CMAKE_SOURCE_DIR}/runtimes/)
+install(FILES ${runtime_files} DESTINATION ${runtimes_folder} COMPONENT program)
 # For kernels of one's own: `miniqat bench --plugin`.
 install(FILES ${CMAKE_SOURCE_DIR}/bench/kernels/fake_quant_plugin.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat/bench/kernels COMPONENT development)

@@ -1,7 +1,7 @@
-# Makes `header` with the texts of the files in `folder`, for programs that hold them: `array` (in `namespace`) has a pair of
-# name (without folders) and text for each file.
+# Makes `header` with the texts of the named files in `folder`, for programs that hold them: `array` (in `namespace`) has a pair
+# of name (without folders) and text for each file.
 function(miniqat_text_files header array namespace folder)
-  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/ OUTPUT_VARIABLE files)
   add_custom_command(OUTPUT ${header}
     COMMAND ${CMAKE_COMMAND} -DHEADER=${header} -DARRAY=${array} -DNAMESPACE=${namespace} "-DFILES=${files}"
             -P ${CMAKE_SOURCE_DIR}/cmake/TextFiles.cmake
