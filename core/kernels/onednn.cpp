@@ -278,6 +278,14 @@ bool has_bfloat16() {
 #endif
 }
 
+bool has_fast_bfloat16() {
+#if defined(__x86_64__)
+  return has_bfloat16() && (isa_level() == IsaLevel::kAmx || !__builtin_cpu_is("intel"));
+#else
+  return false;
+#endif
+}
+
 int exact_byte() {
 #if defined(__x86_64__)
   static const int largest = [] {

@@ -52,6 +52,7 @@ class Trainer {
     warn_of_empty_class();
     say_what_keeps_it_from_integers();
     advise_channels();
+    advise_float32();
     if (life_.is_complete()) {
       observer_.say(concat("The run in ", printable(run_.path().string()), " is complete: ", task_.session.step(),
                            " of ", counted(task_.total_steps, "step"), " done."));
@@ -123,6 +124,16 @@ class Trainer {
     if (task_.quantization.per_channel || extras_.resume || !task_.has_few_bits_behind_batch_norms()) return;
     observer_.say(
         "note: weights of 4 bits and fewer in a network with batch norms: --per-channel, a range for each channel, often gains much accuracy");
+  }
+
+  void advise_float32() {
+    const TrainSettings& settings = task_.settings;
+    const bool computes = settings.compute != FactorType::kFloat32;
+    const bool rounds = !settings.float_only && settings.gradients == GradientType::kBfloat16;
+    if (extras_.resume || !(computes || rounds) || has_fast_bfloat16_products()) return;
+    observer_.say(concat(
+        "note: ", computes ? "--compute" : "--gradients",
+        " bfloat16 is slower than float32 on this processor: Intel's without AMX multiply half as many in a cycle"));
   }
 
   /// Labels that begin with 1, say.
