@@ -39,8 +39,6 @@ PartWork work_of(const TrainingPlan::Update& update) {
 
 bool has_bfloat16_products() { return onednn::has_bfloat16(); }
 
-bool has_fast_bfloat16_products() { return onednn::has_fast_bfloat16(); }
-
 bool has_int8_products() { return onednn::has_signed_bytes(); }
 
 Session::Session(Graph& graph, SessionOptions options) : graph_(graph), options_(options) {

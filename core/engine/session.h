@@ -27,9 +27,6 @@ struct TrainingPlan;
 
 /// Whether this processor multiplies bfloat16 (AVX-512 BF16 or AMX) and MINIQAT_MAX_ISA allows it.
 bool has_bfloat16_products();
-/// Whether these are faster than products of float32, too: with AMX, and on processors that are not Intel's. Without AMX
-/// Intel's multiply half as many of them in a cycle (VDPBF16PS in the tables of uops.info).
-bool has_fast_bfloat16_products();
 /// Whether it has exact products of signed bytes (AVX-512 VNNI or AMX) and MINIQAT_MAX_ISA allows it.
 bool has_int8_products();
 

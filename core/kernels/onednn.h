@@ -89,7 +89,8 @@ void convolve_backward_filter(const Convolution& convolution, const std::uint8_t
 /// Whether oneDNN multiplies bfloat16 on this machine: with AVX-512 BF16 or AMX. The functions of bfloat16 need it.
 /// Factors and sums that are denormal may count as 0.
 bool has_bfloat16();
-/// Whether it does so faster than with float32: has_fast_bfloat16_products() of core/engine/session.h.
+/// Whether it does so faster than with float32: with AMX, and on processors that are not Intel's. Without AMX Intel's
+/// multiply half as many in a cycle (VDPBF16PS in the tables of uops.info).
 bool has_fast_bfloat16();
 
 // The same as with float32, from factors of bfloat16; sums are float32.

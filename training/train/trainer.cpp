@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/files/files.h"
+#include "core/kernels/onednn.h"
 #include "core/platform/interruption.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
@@ -130,7 +131,7 @@ class Trainer {
     const TrainSettings& settings = task_.settings;
     const bool computes = settings.compute != FactorType::kFloat32;
     const bool rounds = !settings.float_only && settings.gradients == GradientType::kBfloat16;
-    if (extras_.resume || !(computes || rounds) || has_fast_bfloat16_products()) return;
+    if (extras_.resume || !(computes || rounds) || onednn::has_fast_bfloat16()) return;
     observer_.say(concat(
         "note: ", computes ? "--compute" : "--gradients",
         " bfloat16 is slower than float32 on this processor: Intel's without AMX multiply half as many in a cycle"));
