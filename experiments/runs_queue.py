@@ -13,6 +13,7 @@ import pathlib
 import platform
 import shlex
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -105,6 +106,12 @@ def add_ledger_flag(parser):
                                          'made again')
 
 
+def add_keep_flag(parser):
+    parser.add_argument('--keep', action='store_true',
+                        help='keep the variables of float runs in experiments/float-networks: quantized runs start from them '
+                             'where the float run is not in --runs')
+
+
 def stop_on_signals():
     """A signal stops the run that is being made, which writes its checkpoint, and then the script."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -132,7 +139,27 @@ def seconds_of_steps(folder):
     return round(seconds)
 
 
+def write_variables(checkpoint, path):
+    """The network's variables of a .safetensors file, without the optimizer's and the session's."""
+    data = checkpoint.read_bytes()
+    begin = 8 + struct.unpack('<Q', data[:8])[0]
+    header, parts, end = {}, [], 0
+    for name, entry in json.loads(data[8:begin]).items():
+        if ':' in name or name == '__metadata__':
+            continue
+        first, last = entry['data_offsets']
+        header[name] = entry | {'data_offsets': [end, end + last - first]}
+        parts.append(data[begin + first:begin + last])
+        end += last - first
+    text = json.dumps(header, separators=(',', ':')).encode()
+    text += b' ' * (-len(text) % 8)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(struct.pack('<Q', len(text)) + text + b''.join(parts))
+
+
 class Runs:
+    # The variables of float networks that took hours, from which quantized runs may start on other machines.
+    NETWORKS = pathlib.Path(__file__).resolve().parent / 'float-networks'
     # There once a run can be resumed.
     BEGUN = {'train': 'checkpoint.safetensors', 'quantize': 'quantize.json'}
 
@@ -177,6 +204,18 @@ class Runs:
             seconds = seconds_of_steps(folder)
             self.ledger.add(name, [*command, '--out', name], summary if seconds is None else {**summary, 'seconds': seconds},
                             (folder / 'summary.json').stat().st_mtime)
+
+    def start(self, name):
+        """What `--init-checkpoint` is given: the float run, made here or to be made, or what is kept of it."""
+        kept = self.NETWORKS / f'{name}.safetensors'
+        return kept if self.own_summary(name) is None and kept.exists() else self.out / name
+
+    def has_start(self, name):
+        return self.start(name).suffix == '.safetensors'
+
+    def keep_network(self, name):
+        """Of a complete run that is here."""
+        write_variables(self.out / name / 'checkpoint.safetensors', self.NETWORKS / f'{name}.safetensors')
 
     def run_all(self, steps):
         """Names and commands, each of which may start from the ones before: what has failed ends them."""
