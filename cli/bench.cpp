@@ -231,8 +231,9 @@ void add_bench(CommandLine& program) {
   Flag kernels = command.flag("--kernels-only", arguments->kernels_only, "no training steps");
   Flag steps = command.flag("--steps-only", arguments->steps_only, "training steps only");
   steps.excludes(kernels);
-  Flag loaded = command.flag("--loaded", arguments->loaded,
-                             "instead: training beside a busy process a core, which it starts, and without");
+  Flag loaded = command.flag(
+      "--loaded", arguments->loaded,
+      "measure instead: training beside a busy process for each core, which bench starts, and without them");
   loaded.excludes(kernels).excludes(steps);
   Flag models = command.option(
       "--models", arguments->models,

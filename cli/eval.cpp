@@ -339,7 +339,7 @@ void evaluate_what_was_given(const EvalArguments& arguments, const ReadingFlags&
 
 void add_eval(CommandLine& program) {
   Command command = program.command(
-      "eval", "Measure a run's accuracy, or what else its task measures, with its evaluation graph or as integers");
+      "eval", "Measure a run's accuracy, or the figures of another task, with its evaluation graph or as integers");
   const auto arguments = std::make_shared<EvalArguments>();
   command.run(arguments->run, "a run directory", Command::Run::kOptional);
   command.option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");

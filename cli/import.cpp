@@ -78,8 +78,8 @@ void import(const ImportArguments& arguments) {
 }  // namespace
 
 void add_import(CommandLine& program) {
-  Command command =
-      program.command("import", "Read an ONNX model: a graph JSON, its weights, and a report of what became what");
+  Command command = program.command(
+      "import", "Read an ONNX model: write a graph JSON, its weights, and a report of what each node became");
   const auto arguments = std::make_shared<ImportArguments>();
   command.option("model", arguments->model, "the ONNX file, of opset 7 to 21").required().value_name("MODEL.onnx");
   command.option("--out", arguments->out, "the directory for graph.json, weights.safetensors and import.json; created")

@@ -204,7 +204,7 @@ inline const auto& settings_of_numbers() {
   using S = TrainSettings;
   static const std::tuple kTable{
       Setting("inputs", &S::inputs,
-              "own arrays and tables: pictures, numbers (of any shape, rounded to nothing), or auto: what they can be"),
+              "own arrays and tables: pictures, numbers (of any shape, not rounded), or auto: pictures if they can be"),
       Setting(
           "target", &S::target,
           "own tables: the columns to predict, by names or by numbers from 0, with commas between them; default: label, class or target. "
