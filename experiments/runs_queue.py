@@ -24,7 +24,8 @@ class Ledger:
     Without a path nothing is kept."""
 
     KEPT = ('test_accuracy', 'validation_accuracy', 'test_auc', 'test_partial_auc', 'test_r2', 'accuracy', 'auc', 'partial_auc',
-            'r2', 'balanced_accuracy', 'recall', 'false_alarms', 'threads', 'widths', 'seconds')
+            'r2', 'balanced_accuracy', 'recall', 'false_alarms', 'threads', 'widths', 'seconds', 'simulated', 'integers', 'agree',
+            'runtime')
     # Of a command: places, which older records lack.
     PLACES = ('data-dir ', 'out ')
 
