@@ -333,5 +333,32 @@ TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {
   EXPECT_TRUE(mentions(line_of(refused("export bits --format html --out x.html")), {"pictures", "numbers"}));
 }
 
+/// Answers may stand in the training part alone. Without them nothing can be measured.
+TEST_F(TasksTest, APartWithoutAnswersIsRefusedBeforeTheFirstStep) {
+  const auto error_of = [&](const std::string& line) {
+    const std::string text = refused(line);
+    return text.substr(0, text.find('\n'));
+  };
+  for (const auto& [labels, needs] : {std::pair("no yes", "no classes"), {"0.5 1.25", "no numbers to predict"}}) {
+    SCOPED_TRACE(labels);
+    const std::string text = labels, first = text.substr(0, text.find(' ')), second = text.substr(text.find(' ') + 1);
+    std::string train = "a,b,label\n", test = "a,b\n";
+    for (int i = 0; i < 24; ++i) {
+      train += concat(i / 10.0, ",", i % 5, ",", i < 12 ? first : second, "\n");
+      test += concat(i / 10.0, ",", i % 5, "\n");
+    }
+    place_.write("whole.csv", train);
+    fs::create_directories(place_.path() / "parts");
+    place_.write("parts/train.csv", train);
+    place_.write("parts/test.csv", test);
+    EXPECT_TRUE(testing::mentions(error_of(concat("train --dataset ./parts --steps 1 --out x", kShort)),
+                                  {"the test part", needs}));
+    EXPECT_FALSE(fs::exists(place_.path() / "x")) << "a run that cannot begin leaves nothing behind";
+    run(concat("train --dataset whole.csv --inputs numbers --float --epochs 1 --overwrite --out whole", kShort));
+    EXPECT_TRUE(
+        testing::mentions(error_of("calibrate --run whole --dataset ./parts --out x"), {"the test part", needs}));
+  }
+}
+
 }  // namespace
 }  // namespace miniqat::cli::tasks_test

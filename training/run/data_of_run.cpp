@@ -191,6 +191,18 @@ Json picture_counts(const datasets::Splits& data) {
           {"test", data.test.size()}};
 }
 
+void require_answers(const datasets::Splits& data, const Task& task) {
+  const auto require = [&](const datasets::Dataset& part, const char* title) {
+    try {
+      task.outputs_for(part);
+    } catch (const Error& error) {
+      fail("the ", title, " part has nothing to measure by: ", error.what());
+    }
+  };
+  require(data.test, "test");
+  if (data.validation) require(*data.validation, "validation");
+}
+
 void require_same_pictures(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data) {
   const Json former = recorded_of_data(run, "pictures"), now = picture_counts(data);
   const auto text = [&](const Json& counts) {

@@ -72,6 +72,10 @@ void require_still_there(const std::string& run, const std::string& dataset, boo
 /// The numbers of pictures of a run on a user's own files, for its summary: "training", "validation", "test".
 nlohmann::ordered_json picture_counts(const datasets::Splits& data);
 
+/// Throws Error where the test or the validation part does not have what the task measures its network by: data may
+/// have answers in the training part alone.
+void require_answers(const datasets::Splits& data, const Task& task);
+
 /// Throws Error where the data have other numbers of pictures than the run records: files may have been added or taken
 /// away. Runs of earlier versions have no dataset.json, and recorded them at their end.
 void require_same_pictures(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data);

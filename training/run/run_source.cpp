@@ -279,6 +279,7 @@ FloatRunData load_data(const FloatRun& run, const std::string& dataset, const st
   };
   const datasets::Splits data = datasets::load(dataset, data_dir, options);
   require_fit(run.evaluation, data.train, run.graph_name);
+  require_answers(data, *run.evaluation.task);
   if (dataset == run.settings.dataset)
     return {.splits = with_validation_part(data, run.settings), .held_out = run.settings.validation};
   if (const auto own = moved_data(RunDirectory::open(run.path), run.settings, data))

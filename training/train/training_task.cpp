@@ -70,6 +70,7 @@ TrainingNetworks make_networks(const TrainSettings& settings) {
   TrainingNetworks made;
   made.data = load_wanted_data(settings);
   made.training = make_classifier(classifier_options(settings), made.data.train);
+  require_answers(made.data, *made.training.task);
   if (is_graph_file(settings.model)) made.model_graph = graph_to_json(made.training.graph);
   made.ends = as_usage([&] {
     return add_loss(made.training,
