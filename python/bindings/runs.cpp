@@ -11,6 +11,7 @@
 #include "python/bindings/handles.h"
 #include "python/bindings/keywords.h"
 #include "training/evaluate/evaluator.h"
+#include "training/evaluate/said.h"
 #include "training/model_source.h"
 #include "training/report/page.h"
 #include "training/run/asked_pictures.h"
@@ -92,7 +93,8 @@ training::AskedPictures examples_from_array(const training::RunSource& run, cons
     data.labels = Tensor({data.size()}, DType::kInt32);
   else
     data.targets = Tensor({data.size(), outputs_of(run)});
-  for (std::int64_t i = 0; i < data.size(); ++i) examples.asked.push_back({.word = std::to_string(i), .number = i});
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    examples.asked.push_back({.word = std::to_string(i), .number = i, .first = i});
   return examples;
 }
 
@@ -113,14 +115,19 @@ std::optional<std::vector<std::string>> words_from(const py::object& pictures) {
   return words;
 }
 
-py::dict prediction_of(const datasets::Dataset& data, const training::AskedPicture& asked,
-                       const Prediction& prediction) {
+/// As `miniqat predict --json` has it.
+py::dict prediction_of(const training::Task& task, const datasets::Dataset& data, const training::AskedPicture& asked,
+                       const std::vector<Prediction>& predictions) {
+  const Prediction prediction = training::said_of(asked, predictions);
   py::dict one;
   one[data.noun()] = asked.number ? py::object(py::int_(*asked.number)) : py::object(py::str(asked.word));
   one["label"] = asked.label ? py::object(py::int_(*asked.label)) : py::none();
   if (!asked.file.empty()) one["file"] = asked.file;
+  if (asked.windows > 1) one["windows"] = asked.windows;
   if (!prediction.outputs.empty()) {
-    one["outputs"] = prediction.outputs;
+    if (asked.windows == 1) one["outputs"] = prediction.outputs;
+    if (&task == &training::reconstruction())
+      one["error"] = training::answers_to(task, data, asked, predictions).front();
     return one;
   }
   const bool decided = prediction.predicted >= 0;
@@ -158,8 +165,8 @@ py::list predict(const fs::path& run, const py::object& pictures, bool integer, 
   }
   warn_in_python(notes);
   py::list list;
-  for (std::size_t i = 0; i < predictions.size(); ++i)
-    list.append(prediction_of(asked.data, asked.asked[i], predictions[i]));
+  const training::Task& task = training::task_of(source.settings);
+  for (const training::AskedPicture& one : asked.asked) list.append(prediction_of(task, asked.data, one, predictions));
   return list;
 }
 
@@ -171,13 +178,15 @@ void bind_runs(py::module_& module) {
              py::arg("threads") = 0,
              "`miniqat report`: writes the page `out` on a run or several. sensitivity: the folder that sensitivity()\n"
              "wrote. Returns notes on what a run cannot show.");
-  module.def("predict", &predict, py::arg("run"), py::arg("pictures"), py::arg("integer") = false,
-             py::arg("dataset") = "", py::arg("data_dir") = "", py::arg("split") = "test",
-             py::arg("checkpoint") = py::none(),
-             "`miniqat predict`: what a run says of pictures, by the simulation or with `integer` by its integers.\n"
-             "pictures: numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in\n"
-             "[0, 1], or numbers in the units of the data. A list of dictionaries: picture (or example), label,\n"
-             "predicted, class, score, scores, or of other tasks than classes outputs, in the units of the data.");
+  module.def(
+      "predict", &predict, py::arg("run"), py::arg("pictures"), py::arg("integer") = false, py::arg("dataset") = "",
+      py::arg("data_dir") = "", py::arg("split") = "test", py::arg("checkpoint") = py::none(),
+      "`miniqat predict`: what a run says of pictures, by the simulation or with `integer` by its integers.\n"
+      "pictures: numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in\n"
+      "[0, 1], or numbers in the units of the data. A list of dictionaries: picture (or example), label,\n"
+      "predicted, class, score, scores, or of other tasks than classes outputs, in the units of the data, and the\n"
+      "error of a reconstruction. A sound of several windows has their number, windows, and the means of what is\n"
+      "said of them.");
 }
 
 }  // namespace miniqat::python

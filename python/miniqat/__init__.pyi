@@ -519,7 +519,8 @@ def predict(run: _Path, pictures: int | _Path | Sequence[int | _Path] | ArrayLik
     """`miniqat predict`: what a run says of pictures, by the simulation or with `integer` by its integers. pictures:
     numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in [0, 1], or numbers in the
     units of the data. A list of dictionaries: picture (or example), label, predicted, class, score, scores, or of other
-    tasks than classes outputs, in the units of the data."""
+    tasks than classes outputs, in the units of the data, and the error of a reconstruction. A sound of several windows
+    has their number, windows, and the means of what is said of them."""
 def set_thread_count(count: int) -> None:
     """For all that computes, from now on."""
 def thread_count() -> int:
