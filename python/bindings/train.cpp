@@ -85,9 +85,10 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
     throw py::value_error(concat("dataset: train takes pictures of 1 or 3 channels, not ", channels));
   if (data->train.standard || (data->test && data->test->standard))
     throw py::value_error("dataset: the numbers are standardised; train does that itself: give them as they were");
-  for (const char* name : {"data_dir", "image_size", "colour", "mean", "std", "skip_broken"})
+  for (const char* name : {"data_dir", "image_size", "colour", "mean", "std", "skip_broken", "inputs", "answers"})
     if (settings.contains(name))
-      throw py::value_error(concat(name, " is for files; a Dataset has its pictures as they are"));
+      throw py::value_error(
+          concat(name, " is for files; a Dataset has its ", data->train.noun(), "s and their answers as they are"));
   name_classes(*data);
   settings.attr("pop")("dataset");
   return data;

@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import unittest
+import wave
 
 import numpy as np
 
@@ -46,6 +47,10 @@ class Numbers(unittest.TestCase):
             data.standardised(like=data)
         with self.assertRaisesRegex(ValueError, "train does that itself"):
             miniqat.train("nowhere", dataset=data.standardised(), model="mlp")
+        # The run would read its own arrays otherwise than it was trained on them.
+        for setting in {"inputs": "pictures"}, {"inputs": "numbers"}, {"answers": "classes"}:
+            with self.assertRaisesRegex(ValueError, "is for files; a Dataset has its examples"):
+                miniqat.train("nowhere", dataset=data, model="mlp", **setting)
         with self.assertRaisesRegex(TypeError, "targets.*target"):
             miniqat.load("synthetic", targets="a")
 
@@ -146,6 +151,24 @@ class Runs(unittest.TestCase):
             self.assertEqual([one["outputs"] for one in asked[:2]], [one["outputs"] for one in by_number])
             self.assertEqual(by_number[1]["example"], 1)
             self.assertLess(np.abs(np.array([one["outputs"][0] for one in asked]) - Y[200:]).mean(), 4)
+
+    def test_sounds_of_several_windows_get_an_answer_each(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = []
+            for number in range(8):
+                files.append(os.path.join(folder, "hums", f"normal_id_00_{number}.wav"))
+                os.makedirs(os.path.dirname(files[-1]), exist_ok=True)
+                with wave.open(files[-1], "wb") as sound:
+                    sound.setnchannels(1), sound.setsampwidth(2), sound.setframerate(16000)
+                    sound.writeframes((8000 * np.sin(np.arange(4000) * (0.1 + number / 50))).astype("<i2").tobytes())
+            run = os.path.join(folder, "run")
+            miniqat.train(run, dataset=os.path.dirname(files[0]), frames=3, model="mlp", width=0.25, batch_size=8, steps=2,
+                          threads=1, float=True)
+            first, second = miniqat.predict(run, [files[0], files[5]])
+            self.assertEqual((first["example"], second["example"]), (files[0], files[5]))
+            self.assertEqual(first["windows"], 4)
+            self.assertGreater(second["error"], 0)
+            self.assertEqual(miniqat.predict(run, files[5]), [second])
 
     def test_anomalies_of_a_data_set_with_classes(self):
         far = np.concatenate([X[:40], X[40:80] * 4])
