@@ -17,11 +17,11 @@ class RowFields {
  public:
   RowFields(std::string_view row, char separator) : rest_(row), separator_(separator) {}
 
-  /// The next one, which lives until the call after this; none behind the last. One that is quoted ends at its mark: a
-  /// mark that is missing is what `unclosed` tells.
+  /// The next one, which lives until the call after this; none behind the last. One that is quoted ends at its mark;
+  /// trouble() tells of a mark that is missing, and of text between the mark and the separator.
   std::optional<std::string_view> next() {
     if (ended_) return {};
-    const std::size_t first = rest_.find_first_not_of(" \t");
+    const std::size_t first = rest_.find_first_not_of(separator_ == '\t' ? " " : " \t");
     if (first != rest_.npos && rest_[first] == '"') return quoted(first + 1);
     const std::size_t end = std::min(rest_.find(separator_), rest_.size());
     const std::string_view field = trimmed(rest_.substr(0, end));
@@ -29,7 +29,12 @@ class RowFields {
     return field;
   }
 
-  bool unclosed() const { return unclosed_; }
+  /// What is wrong with the marks so far; "" for nothing.
+  std::string_view trouble() const {
+    return unclosed_ ? " has a quotation mark that is not closed"
+           : behind_ ? " has text between a field in quotation marks and the separator"
+                     : "";
+  }
 
  private:
   /// From behind the first mark on. Two marks in it are one.
@@ -45,7 +50,9 @@ class RowFields {
       if (end >= rest_.size() || rest_[end] != '"') break;
       text_ += '"';
     }
-    pass(unclosed_ ? rest_.size() : std::min(rest_.find(separator_, end), rest_.size()));
+    const std::size_t behind = unclosed_ ? rest_.size() : std::min(rest_.find(separator_, end), rest_.size());
+    behind_ = behind_ || (!unclosed_ && !trimmed(rest_.substr(end, behind - end)).empty());
+    pass(behind);
     return trimmed(text_);
   }
 
@@ -59,6 +66,7 @@ class RowFields {
   const char separator_;
   bool ended_ = false;
   bool unclosed_ = false;
+  bool behind_ = false;
   std::string text_;
 };
 
@@ -68,10 +76,25 @@ char separator_of(std::string_view row) {
   return ',';
 }
 
-std::vector<std::string> fields_of(std::string_view row) {
-  std::vector<std::string> all;
+/// A line without what stands around it, but for tabs before it: where tabs part the fields, the first one may be
+/// empty.
+std::string_view row_of(std::string_view line) {
+  const std::string_view row = trimmed(line);
+  const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+  return row.empty() ? row : std::string_view(line.data() + first, row.data() + row.size());
+}
+
+struct Fields {
+  std::vector<std::string> texts;
+  /// RowFields::trouble()
+  std::string_view trouble = {};
+};
+
+Fields fields_of(std::string_view row) {
+  Fields all;
   RowFields fields(row, separator_of(row));
-  while (const std::optional<std::string_view> field = fields.next()) all.emplace_back(*field);
+  while (const std::optional<std::string_view> field = fields.next()) all.texts.emplace_back(*field);
+  all.trouble = fields.trouble();
   return all;
 }
 
@@ -88,7 +111,7 @@ class TableReader {
 
   NumberTable read() {
     while (const std::optional<std::string_view> text = lines_.next()) {
-      const std::string_view row = trimmed(*text);
+      const std::string_view row = row_of(*text);
       if (row.empty()) continue;
       if (uses_.empty() && begin(row)) continue;
       read_row(row);
@@ -103,7 +126,9 @@ class TableReader {
   /// Learns the columns from the first row. Returns whether it has names.
   bool begin(std::string_view row) {
     separator_ = separator_of(row);
-    table_.names = fields_of(row);
+    const auto [names, trouble] = fields_of(row);
+    require_no_trouble(trouble);
+    table_.names = names;
     table_.has_names = are_names(table_.names, columns_.is_name);
     for (std::size_t i = 0; i < table_.names.size() && !table_.has_names; ++i) table_.names[i] = std::to_string(i);
     uses_ = columns_.use(table_.names);
@@ -124,10 +149,14 @@ class TableReader {
       else if (uses_[column] == ColumnUse::kTexts)
         table_.texts[column].emplace_back(*field);
     }
-    if (fields.unclosed()) fail(path_, " line ", lines_.number(), " has a quotation mark that is not closed");
+    require_no_trouble(fields.trouble());
     if (column != uses_.size())
       fail(path_, " line ", lines_.number(), " has ", counted(column, "field"), ", the first line ", uses_.size());
     table_.lines.push_back(lines_.number());
+  }
+
+  void require_no_trouble(std::string_view trouble) const {
+    if (!trouble.empty()) fail(path_, " line ", lines_.number(), trouble);
   }
 
   const std::filesystem::path& path_;
@@ -148,7 +177,7 @@ NumberTable read_number_table(const std::filesystem::path& path, const TableColu
 bool table_has_names(const std::filesystem::path& path, const std::function<bool(const std::string& word)>& is_name) {
   TableLines lines(path);
   while (const std::optional<std::string_view> text = lines.next())
-    if (const std::string_view row = trimmed(*text); !row.empty()) return are_names(fields_of(row), is_name);
+    if (const std::string_view row = row_of(*text); !row.empty()) return are_names(fields_of(row).texts, is_name);
   return false;
 }
 

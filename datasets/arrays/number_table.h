@@ -37,7 +37,8 @@ struct NumberTable {
 /// Reads a table with commas between its fields or, where the first line has none, semicolons or tabs. The first line
 /// has names unless a number stands in it. Fields may be quoted, which keeps a comma in them; empty lines are passed
 /// over. The file may be gzipped. Throws Error that names file, line and column: another number of fields than in the
-/// first line, a value that is missing (nothing, "?", "NaN") or no finite number; and for a table without rows.
+/// first line, text behind a quoted field, a value that is missing (nothing, "?", "NaN") or no finite number; and for a
+/// table without rows.
 NumberTable read_number_table(const std::filesystem::path& path, const TableColumns& columns);
 
 /// Whether the first line of such a table has names. False of one without lines.

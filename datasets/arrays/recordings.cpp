@@ -1,6 +1,7 @@
 #include "datasets/arrays/recordings.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -45,6 +46,7 @@ class Recordings {
   FoundParts read(const std::map<Part, fs::path>& folders) {
     for (const auto& [part, folder] : folders) read_part(part, folder);
     if (!answers_.empty()) put_answers(answers_, answer_names_, options_, parts_);
+    note_unnamed();
     return std::move(parts_);
   }
 
@@ -114,9 +116,17 @@ class Recordings {
   }
 
   void read_file(const fs::path& file, SeriesStack& stack) {
-    const NumberTable steps = read_number_table(file, {.use = [](const std::vector<std::string>& names) {
-                                                  return std::vector<ColumnUse>(names.size(), ColumnUse::kNumbers);
-                                                }});
+    const auto use_of = [](const std::string& name) {
+      return name.empty() ? ColumnUse::kNothing : ColumnUse::kNumbers;
+    };
+    const auto use = [&](const std::vector<std::string>& names) {
+      std::vector<ColumnUse> uses;
+      std::ranges::transform(names, std::back_inserter(uses), use_of);
+      return uses;
+    };
+    NumberTable steps = read_number_table(file, {.use = use});
+    if (!steps.numbers.defined()) fail(file, " has no column with a name");
+    if (std::erase(steps.names, "") > 0) has_unnamed_ = true;
     if (channels_.empty()) {
       channels_ = steps.names;
       first_ = file;
@@ -126,6 +136,13 @@ class Recordings {
            shortened(printable(joined(channels_))));
     const std::span<const float> values = steps.numbers.values<float>();
     stack.add({values.begin(), values.end()}, std::ssize(channels_), concat(file));
+  }
+
+  /// An index, as tables have it: a channel would be a ramp.
+  void note_unnamed() {
+    if (has_unnamed_)
+      parts_.remarks.notes.push_back(
+          concat("note: ", root_.string(), ": left out the columns of recordings that have no name"));
   }
 
   void note_others(const fs::path& folder, const std::set<fs::path>& read) {
@@ -145,6 +162,7 @@ class Recordings {
   /// The names of the first recording's channels.
   std::vector<std::string> channels_;
   fs::path first_;
+  bool has_unnamed_ = false;
 };
 
 }  // namespace

@@ -79,6 +79,8 @@ const Case kCases[] = {
     // The text: quotation marks, other separators, empty lines, an index.
     {"== train.csv\n\"a\" , \"b, c\",label\n \"1.5\", 2 ,\"x, \"\"y\"\"\"\n\n3,4,z\n== test.csv\na,\"b, c\",label\n5,6,z",
      "train [2,2] 1.5 2 3 4, classes x, \"y\" z: 0 1 | test [1,2] 5 6, classes x, \"y\" z: 1"},
+    {"== train.csv\n\ta\tlabel\n0\t1.5\tx\n1\t2\ty\n== test.csv\n\ta\tlabel\r\n0\t3\ty\r",
+     "train [2,1] 1.5 2, classes x y: 0 1 | test [1,1] 3, classes x y: 1"},
     {"== train.csv\na;label\n1.5;x\n2;y\n== test.csv\na\tlabel\n3\ty",
      "train [2,1] 1.5 2, classes x y: 0 1 | test [1,1] 3, classes x y: 1"},
     {"== train.csv\n,a,label\n0,1.5,x\n1,+2,y\n== test.csv\n,a,label\n0,3,y",
@@ -128,6 +130,11 @@ const Case kCases[] = {
     {"== train.csv\na,b,label\n1,2.5,x\n1,2.5", "error: line 3 has 2 fields, the first line 3"},
     {"== train.csv\na,b,label\n1,2.5,x,", "error: line 2 has 4 fields, the first line 3"},
     {"== train.csv\na,b,label\n1,2.5,\"x", "error: line 2 has a quotation mark that is not closed"},
+    {"== train.csv\na,b,label\n\"1\"5,2.5,x",
+     "error: line 2 has text between a field in quotation marks and the separator"},
+    {"== train.csv\n\"a\"1,b,label\n1,2.5,x",
+     "error: line 1 has text between a field in quotation marks and the separator"},
+    {"== train.csv\na\tb\tlabel\n\t\"2.5\"\tx", "error: line 2, column a: a value is missing"},
     {"== train.csv\na,b,label\n", "error: holds no row of numbers"},
     {"== train.csv\nlabel\nx\ny", "error: has no column of features"},
     {"== train.csv\na,b,label\n1,2.5,x\n2,3,y\n== test.csv\nb,a,label\n1,2.5,x",
@@ -163,6 +170,16 @@ TEST(NumberTables, RecordingsAreATableEach) {
   expect({(labels + "== b.csv\n5,6").c_str(), "error: a.csv\" has 2 steps, more than the 1", {.pad_to = 1}, true});
   expect({(labels + "== b.csv\n5,6\n1,x").c_str(), "error: b.csv\" line 2, column 1: \"x\" is not a number", {}, true});
   expect({(labels + "== b.csv\nx,y\n5,6\n7,8").c_str(), "error: b.csv\" has the channels x, y, ", {}, true});
+
+  expect({(labels + "== b.csv\n,x,y\n0,5,6\n1,7,8").c_str(), "error: b.csv\" has the channels x, y, ", {}, true});
+  expect({"== labels.csv\nfile,label\na.csv,p\nb.csv,q\n== a.csv\n,x\n0,1.5\n1,2\n== b.csv\n,x\n0,3\n1,4",
+          "test [2,2,1] 1.5 2 3 4, classes p q: 0 1",
+          {},
+          true});
+  expect({"== labels.csv\nfile,label\na.csv,p\nb.csv,q\n== a.csv\n\"\"\n1\n",
+          "error: a.csv\" has no column with a name",
+          {},
+          true});
 
   expect(
       {"== train/labels.csv\nfile,label\na.csv,p\nb.csv,q\n== train/a.csv\n1\n2\n== train/b.csv\n3\n4\n"
@@ -213,6 +230,9 @@ TEST(NumberTables, NotesSayWhatTheColumnsAre) {
   EXPECT_TRUE(mentions(notes("== labels.csv\nfile,label\na.csv,x\nb.csv,y\n== a.csv\n1\n== b.csv\n1\n== c.csv\n1",
                              {.whole_as_test = true}),
                        {"left out 1 table that labels.csv does not list"}));
+  EXPECT_TRUE(mentions(notes("== labels.csv\nfile,label\na.csv,x\nb.csv,y\n== a.csv\n,u\n0,1\n== b.csv\n,u\n0,1",
+                             {.whole_as_test = true}),
+                       {"left out the columns of recordings that have no name"}));
 }
 
 TEST(NumberTables, ThousandsOfLinesASecond) {
