@@ -27,27 +27,43 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kNoise = "_background_noise_";
+/// The lists of Speech Commands.
+constexpr const char* kTests = "testing_list.txt";
+constexpr const char* kValidation = "validation_list.txt";
 /// Classes 0 and 1 of recordings of machines.
 constexpr const char* kNormal = "normal";
 constexpr const char* kAnomaly = "anomaly";
 
-bool is_sound(const fs::path& path) {
+std::string ending_of(const fs::path& path) {
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(), ascii_lower);
-  return std::ranges::find(sound_endings(), ending) != sound_endings().end();
+  return ending;
+}
+
+bool is_sound(const fs::path& path) {
+  return std::ranges::find(sound_endings(), ending_of(path)) != sound_endings().end();
+}
+
+/// Calls visit(entry) for each file below the folder, until it returns false. The folder of a class may be a link;
+/// links to folders further below, which may lead anywhere, are visited as files are.
+template <class Visit>
+void walk_files(const fs::path& folder, const Visit& visit) {
+  constexpr auto kLinks = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator place(folder, kLinks), end; place != end; ++place) {
+    const std::string name = place->path().filename().string();
+    const bool passed_over = name.starts_with('.') || name == kNoise, is_folder = place->is_directory();
+    const bool is_far_link = is_folder && place.depth() > 0 && place->is_symlink();
+    if (is_folder && (passed_over || is_far_link)) place.disable_recursion_pending();
+    if (!passed_over && (!is_folder || is_far_link) && !visit(*place)) return;
+  }
 }
 
 /// Calls visit(path) for each sound below the folder, until it returns false.
 template <class Visit>
 void walk_sounds(const fs::path& folder, const Visit& visit) {
-  for (fs::recursive_directory_iterator place(folder), end; place != end; ++place) {
-    const std::string name = place->path().filename().string();
-    if (name.starts_with('.') || name == kNoise) {
-      if (place->is_directory()) place.disable_recursion_pending();
-      continue;
-    }
-    if (!place->is_directory() && is_sound(place->path()) && !visit(place->path())) return;
-  }
+  walk_files(folder, [&](const fs::directory_entry& entry) {
+    return entry.is_directory() || !is_sound(entry.path()) || visit(entry.path());
+  });
 }
 
 /// The lines of a list of files; empty without one.
@@ -80,6 +96,7 @@ class SoundReader {
       if (!list.empty()) found.found[part] = read_part(part, list, folders);
     for (const auto& [part, data] : found.found)
       if (data.labels.defined()) found.class_names = {kNormal, kAnomaly};
+    note_others(folders, found);
     if (!broken_.empty()) report_broken(found);
     return found;
   }
@@ -88,8 +105,8 @@ class SoundReader {
   void part_by_lists(std::map<Part, std::vector<std::string>>& files) const {
     const std::vector<std::string> all = std::exchange(files.begin()->second, {});
     const Part rest = files.begin()->first;
-    const std::set<std::string> tests = listed_in(root_ / "testing_list.txt");
-    const std::set<std::string> validation = listed_in(root_ / "validation_list.txt");
+    const std::set<std::string> tests = listed_in(root_ / kTests);
+    const std::set<std::string> validation = listed_in(root_ / kValidation);
     for (const std::string& file : all) {
       const Part part = tests.contains(file) ? Part::kTest : validation.contains(file) ? Part::kValidation : rest;
       files[part].push_back(file);
@@ -163,6 +180,26 @@ class SoundReader {
     if (without != nullptr && !classes.empty())
       fail(root_, ": ", quote(*without), " lies in no folder of a class; others do");
     return classes;
+  }
+
+  /// Recordings of other formats may be among them.
+  void note_others(const std::map<Part, fs::path>& folders, FoundParts& found) const {
+    std::map<std::string, std::int64_t> counts;
+    for (const auto& [part, folder] : folders)
+      walk_files(folder, [&](const fs::directory_entry& entry) {
+        const std::string ending = ending_of(entry.path());
+        const bool is_list = entry.path() == root_ / kTests || entry.path() == root_ / kValidation;
+        if (entry.is_directory())
+          ++counts["that are links to folders"];
+        else if (!is_list && !is_sound(entry.path()))
+          ++counts[ending.empty() ? "without an ending" : ending];
+        return true;
+      });
+    std::vector<std::string> texts;
+    for (const auto& [what, count] : counts) texts.push_back(concat(count, " ", printable(what)));
+    if (!texts.empty())
+      found.remarks.notes.push_back(concat("note: ", root_.string(), ": left out files that are no sounds: ",
+                                           shortened(joined(texts)), "; sounds are ", joined(sound_endings())));
   }
 
   void report_broken(FoundParts& found) {

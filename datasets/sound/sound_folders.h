@@ -10,7 +10,8 @@
 
 namespace miniqat::datasets {
 
-/// Whether there are sound files (sound_endings()) in the folder, at any depth; hidden folders do not count.
+/// Whether there are sound files (sound_endings()) in the folder, at any depth; hidden folders do not count. What lies
+/// in the folder itself may be a link to another one.
 bool has_sounds(const std::filesystem::path& folder);
 
 /// The paths inside `root` of the sounds at any depth below `folder`, in order.
@@ -22,7 +23,8 @@ std::vector<std::string> sounds_in(const std::filesystem::path& root, const std:
 /// are these parts; its folder _background_noise_ is no class. Files in no folder whose names all have the word
 /// "normal" or "anomaly", as those of DCASE's second task do, are of these classes, 0 and 1. Others have no answers.
 /// Throws Error for a file without a class beside others that have one, and in one line for files that cannot be read:
-/// it counts them and names the first. With LoadOptions::skip_broken these are among FileRemarks::skipped.
+/// it counts them and names the first. Files that are no sounds are counted in a note. With LoadOptions::skip_broken
+/// these are among FileRemarks::skipped.
 FoundParts read_sounds(const std::filesystem::path& root, const std::map<Part, std::filesystem::path>& folders,
                        const LoadOptions& options);
 

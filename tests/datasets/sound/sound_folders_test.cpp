@@ -52,6 +52,35 @@ TEST_F(SoundFoldersTest, AFolderIsAClass) {
   EXPECT_EQ(splits.test.file_of(0), "high/5.wav");
 }
 
+TEST_F(SoundFoldersTest, WhatIsLeftOutIsSaid) {
+  for (int i = 0; i < 6; ++i)
+    for (const char* name : {"low", "high"}) write(concat(name, "/", i, ".wav"), tone(1000));
+  write("low/readme.txt", "no sound");
+  write("low/0.MP3", "a format that is not read");
+  write("high/1.mp3", "another");
+  write("testing_list.txt", "");
+  write(".hidden.txt", "");
+  EXPECT_EQ(load().remarks().notes.size(), 1U);
+  EXPECT_TRUE(
+      mentions(load().remarks().notes.front(),
+               {"note: ", "sounds: left out files that are no sounds: 2 .mp3, 1 .txt; sounds are .wav, .flac"}));
+}
+
+TEST_F(SoundFoldersTest, TheFolderOfAClassMayBeALink) {
+  for (int i = 0; i < 6; ++i) {
+    write(concat("low/", i, ".wav"), tone(1000));
+    place_.write(concat("elsewhere/", i, ".wav"), tone(9000));
+  }
+  std::filesystem::create_directory_symlink("../elsewhere", place_.path() / "sounds/high");
+  EXPECT_EQ(load().train.class_names, (std::vector<std::string>{"high", "low"}));
+  EXPECT_EQ(load().train.file_of(0), "high/0.wav");
+  EXPECT_EQ(load().train.size(), 10);
+  // Further below a link may lead in a circle.
+  std::filesystem::create_directory_symlink("..", place_.path() / "sounds/low/up");
+  EXPECT_EQ(load().train.size(), 10);
+  EXPECT_TRUE(mentions(load().remarks().notes.front(), {"1 that are links to folders"}));
+}
+
 TEST_F(SoundFoldersTest, ANameMaySayTheClassAndTheGroup) {
   for (const char* speaker : {"ann", "bob", "cyd"})
     for (const char* digit : {"0", "1"}) write(concat(digit, "_", speaker, "_0.wav"), tone(100));
