@@ -57,6 +57,8 @@ TEST_F(TasksTest, RangesTakeAllValuesWhereTheAnswerIsANumber) {
   EXPECT_EQ(ranges_of("number"), "by-task, all values");
   run(classify + "--out class");
   EXPECT_EQ(ranges_of("class"), "auto, averages");
+  run("train --resume --out class --ranges by-task --epochs 2");
+  EXPECT_EQ(ranges_of("class"), "auto, averages");
   run(concat("train --dataset flags.csv --target up,right --epochs 1 --out labels", kShort));
   EXPECT_EQ(ranges_of("labels"), "auto, averages");
   run("train --dataset synthetic-hums --model autoencoder --width 0.25 --steps 2 --out hums");

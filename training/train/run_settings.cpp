@@ -13,6 +13,7 @@
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/run/run_source.h"
+#include "training/settings/rewrite_settings.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 
@@ -41,8 +42,20 @@ void adopt_same_bits(TrainSettings& wanted, const TrainSettings& begun) {
 void adopt_same_class_weights(TrainSettings& wanted, const TrainSettings& begun) {
   if (wanted.class_weights == begun.class_weights || !has_class_weights_file(wanted) || !has_class_weights_file(begun))
     return;
-  const auto weights = [](const std::string& file) { return nlohmann::json(read_json(file)); };
-  if (weights(wanted.class_weights) == weights(begun.class_weights)) wanted.class_weights = begun.class_weights;
+  const Json given = read_json(wanted.class_weights), own = read_json(begun.class_weights);
+  // The copy names the classes, in their order.
+  Json numbers = Json::array();
+  for (const auto& item : own.items()) numbers.push_back(item.value());
+  if (given == numbers || nlohmann::json(given) == nlohmann::json(own)) wanted.class_weights = begun.class_weights;
+}
+
+/// With what values stand for that leave something open ("auto", 0 threads), for a run with that task.
+TrainSettings meant(TrainSettings settings, const Task& task) {
+  settings.rewrite.ranges = ranges_for(settings.rewrite.ranges, task);
+  resolve(settings);
+  // What files of one's own are for, only these can tell.
+  if (const Task* known = known_task(settings)) settings.task = known->name;
+  return settings;
 }
 
 /// Settings that may change in the middle of a run: no step is computed otherwise for them. With shards the number of
@@ -84,8 +97,15 @@ TrainSettings begun_settings(const RunDirectory& run) {
 void require_same_run(TrainSettings& wanted, const TrainSettings& begun) {
   adopt_same_bits(wanted, begun);
   adopt_same_class_weights(wanted, begun);
+  const Task& task = task_of(begun);
+  const TrainSettings meant_now = meant(wanted, task), meant_then = meant(begun, task);
   TrainSettings::visit([&](const char* name, auto access, const char*) {
-    if (access(wanted) != access(begun) && !may_differ(name, begun))
+    if (access(wanted) == access(begun)) return;
+    if (may_differ(name, begun))
+      access(wanted) = access(meant_now);
+    else if (access(meant_now) == access(meant_then))
+      access(wanted) = access(begun);
+    else
       throw UsageError(concat(flag_of(name), " differs from the run's own (", shown(field_to_json(access(begun))),
                               "); leave it out to resume"));
   });

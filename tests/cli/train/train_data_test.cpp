@@ -173,8 +173,11 @@ TEST_F(TrainClassWeightsTest, AFileIsCopiedIntoTheRunWhichGoesOnWithoutIt) {
   ASSERT_EQ(trained("run", {"--class-weights", "weights.json", "--stop-at", "100"}).status, 0);
   place_.write("others.json", R"({"0": 1, "1": 9})");
   expect_error(program("train --resume --out run --class-weights others.json"), 2, {"--class-weights differs"});
-  const Outcome same = program("train --resume --out run --class-weights weights.json --stop-at 150");
-  EXPECT_EQ(same.status, 0) << same.err;
+  place_.write("list.json", "[1, 8]");
+  for (const char* same : {"weights.json --stop-at 150", "list.json --stop-at 151"}) {
+    const Outcome outcome = program(concat("train --resume --out run --class-weights ", same));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
   std::filesystem::remove(path("weights.json"));
   EXPECT_EQ(program("train --resume --out run").status, 0);
   EXPECT_EQ(files_of(path("run")).checkpoint, files_of(path("whole")).checkpoint);

@@ -5,6 +5,7 @@
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
+#include "training/settings/settings.h"
 
 namespace miniqat::training::run_settings_test {
 namespace {
@@ -80,6 +81,38 @@ TEST_F(RunSettings, ARunGoesOnWithWhatItBeganWith) {
   wanted.seed = 9;
   EXPECT_TRUE(mentions(error_of([&] { require_same_run(wanted, begun); }),
                        {"--seed differs from the run's own (1); leave it out to resume"}));
+}
+
+TEST_F(RunSettings, TheSameInOtherWordsIsNoDifference) {
+  TrainSettings begun = settings();
+  begun.task = "classify";
+  begun.rewrite.ranges = quantize::RangeChoice::kAuto;
+  resolve(begun);
+  const auto goes_on_with = [&](const auto& change) {
+    TrainSettings wanted = begun;
+    change(wanted);
+    const std::string error = error_of([&] { require_same_run(wanted, begun); });
+    return error.empty() && settings_to_json(wanted) != settings_to_json(begun) ? "with other settings" : error;
+  };
+  EXPECT_EQ(goes_on_with([](TrainSettings& wanted) { wanted.rewrite.ranges = quantize::RangeChoice::kByTask; }), "");
+  EXPECT_EQ(goes_on_with([](TrainSettings& wanted) { wanted.augment = "auto"; }), "");
+  EXPECT_EQ(goes_on_with([](TrainSettings& wanted) { wanted.task = kTaskOfData; }), "");
+  EXPECT_EQ(goes_on_with([](TrainSettings& wanted) { wanted.learning_rate.reset(); }), "");
+  EXPECT_EQ(goes_on_with([](TrainSettings& wanted) { wanted.sounds.features = datasets::Features::kAuto; }), "");
+  const auto by_task = [](TrainSettings& wanted) { wanted.rewrite.ranges = quantize::RangeChoice::kByTask; };
+  begun.rewrite.ranges = quantize::RangeChoice::kLearned;
+  EXPECT_TRUE(mentions(goes_on_with(by_task), {"--ranges differs from the run's own (\"learned\")"}));
+  // A run that began when observed ranges of a regression were averages.
+  begun.task = "regress";
+  begun.rewrite.ranges = quantize::RangeChoice::kAuto;
+  EXPECT_TRUE(mentions(goes_on_with(by_task), {"--ranges differs from the run's own (\"auto\")"}));
+  begun.threads = default_thread_count();
+  EXPECT_EQ(goes_on_with([](TrainSettings& wanted) { wanted.threads = 0; }), "");
+  begun.shards = 2;
+  TrainSettings wanted = begun;
+  wanted.threads = 0;
+  require_same_run(wanted, begun);
+  EXPECT_EQ(wanted.threads, default_thread_count()) << "0 is no number of threads to compute with";
 }
 
 TEST_F(RunSettings, OtherBitsOfLayersAreRefusedAndTheSameOnesKeepTheirFile) {
