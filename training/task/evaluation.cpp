@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "core/tensors/eigen.h"
@@ -61,8 +62,9 @@ bool Evaluation::has_uneven_classes() const {
 bool is_better(const Evaluation& a, const Evaluation& b, std::string_view key) {
   const auto rank = [&](const Evaluation& one) {
     const auto found = std::ranges::find(one.measures, key, [](const Measure& measure) { return measure.kind->key; });
-    const bool known = found != one.measures.end();
-    return std::tuple(known, !known ? 0 : found->kind->less_is_better ? -found->value : found->value, -one.loss);
+    const bool known = found != one.measures.end() && !std::isnan(found->value);
+    const double loss = std::isnan(one.loss) ? std::numeric_limits<double>::infinity() : one.loss;
+    return std::tuple(known, !known ? 0 : found->kind->less_is_better ? -found->value : found->value, -loss);
   };
   return rank(a) > rank(b);
 }

@@ -98,7 +98,8 @@ struct Evaluation {
   bool has_uneven_classes() const;
 };
 
-/// Whether `a` is the better network by the measure with that key; among equals by the loss. Both of the same examples.
+/// Whether `a` is the better network by the measure with that key; among equals by the loss. A NaN is worse than every
+/// number. Both of the same examples.
 bool is_better(const Evaluation& a, const Evaluation& b, std::string_view key);
 
 }  // namespace miniqat::training

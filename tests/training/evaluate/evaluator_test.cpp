@@ -82,6 +82,18 @@ TEST(Evaluation, TheBetterOneDependsOnWhatCounts) {
   EXPECT_FALSE(is_better(fair, fair, "balanced_accuracy"));
 }
 
+TEST(Evaluation, ANaNIsWorseThanEveryNumber) {
+  const Evaluation right = evaluated({{{1, 3}, 1}, {{3, 1}, 1}});
+  Evaluation no_loss = right, no_accuracy = right;
+  no_loss.loss = std::numeric_limits<double>::quiet_NaN();
+  no_accuracy.measures.front().value = no_loss.loss;
+  Evaluation wrong = right;
+  wrong.measures.front().value = 0;
+  EXPECT_TRUE(is_better(right, no_loss, "accuracy"));
+  EXPECT_TRUE(is_better(wrong, no_accuracy, "accuracy"));
+  for (const Evaluation& worse : {no_loss, no_accuracy}) EXPECT_FALSE(is_better(worse, right, "accuracy"));
+}
+
 TEST(Evaluation, NothingHasNoAccuracy) {
   const Evaluation nothing = Tally(classification(), 3).conclude({.name = "nothing", .classes = 3});
   EXPECT_EQ(nothing.accuracy(), 0);
