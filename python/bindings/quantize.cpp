@@ -15,6 +15,7 @@
 #include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/run/integer_source.h"
+#include "training/run/output_names.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/settings.h"
 #include "training/task/task.h"
@@ -126,6 +127,8 @@ py::dict calibrate(SessionHandle& session, const py::iterable& batches, const st
 void take_task(const datasets::Dataset& data, const std::string& name, integer::Model& model) {
   const training::Task& task = name.empty() ? training::task_for(data) : training::find_task(name);
   if (&task != &training::classification()) model.task = task.name;
+  std::vector<std::string> names = training::output_names(data, task);
+  if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);
   if (data.standard) model.input_standard = *data.standard;
   if (&task == &training::regression() && data.target_standard) model.output_standard = *data.target_standard;
   model.check();
@@ -163,8 +166,9 @@ void bind_quantize(py::module_& module) {
       "convert", &convert, py::arg("graph"), py::arg("variables"), py::arg("input_scale") = 1.0F / 255,
       py::arg("input_zero_point") = 0, py::arg("name") = "model", py::arg("dataset") = py::none(), py::arg("task") = "",
       "The integer-only model of an evaluation graph with these variables. The input's grid is that of the\n"
-      "pictures' bytes. dataset: what the network is for, whose grid is taken or, of numbers, the task and what\n"
-      "they are standardised with; task: Classifier.task; default: what the data are for. Raises NotQuantized, naming the tensor, if one lacks a range, and Error, naming the\n"
+      "pictures' bytes. dataset: what the network is for; its grid is taken or, of numbers, the task and what they\n"
+      "are standardised with, and the names of classes, labels or numbers. task: Classifier.task; default: what the\n"
+      "data are for. Raises NotQuantized, naming the tensor, if one lacks a range, and Error, naming the\n"
       "quantizer, if a range never saw a number.");
 }
 

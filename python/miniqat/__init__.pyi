@@ -482,9 +482,9 @@ def calibrate(session: Session, batches: Iterable[_Feeds], method: Literal["mse"
 def convert(graph: Graph, variables: _Arrays, input_scale: float = 0.003921568859368563, input_zero_point: int = 0,
             name: str = "model", dataset: Dataset | None = None, task: str = "") -> IntegerModel:
     """The integer-only model of an evaluation graph with these variables. The input's grid is that of the pictures' bytes.
-    dataset: what the network is for, whose grid is taken or, of numbers, the task and what they are standardised with;
-    task: Classifier.task; default: what the data are for. Raises NotQuantized, naming the tensor, if one lacks a range, and Error, naming the quantizer, if a range never saw a
-    number."""
+    dataset: what the network is for; its grid is taken or, of numbers, the task and what they are standardised with, and
+    the names of classes, labels or numbers. task: Classifier.task; default: what the data are for. Raises NotQuantized,
+    naming the tensor, if one lacks a range, and Error, naming the quantizer, if a range never saw a number."""
 def evaluate(session: Session, classifier: Classifier, dataset: Dataset) -> Evaluation:
     """Loss and measures of a session on a classifier's graph: of classes the accuracy."""
 def evaluate_integers(model: IntegerModel, dataset: Dataset) -> Evaluation:

@@ -114,6 +114,17 @@ class Loops(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "task goes with dataset"):
             miniqat.convert(evaluation.graph, session.variables(), task="regress")
 
+    def test_integers_have_the_names_of_the_data(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "table.csv")
+            np.savetxt(path, np.column_stack([X, Y]), delimiter=",", header="a,b,c,d,yield", comments="")
+            of_columns, _ = miniqat.load(path, target="yield,d")
+        of_classes = miniqat.Dataset.of_numbers(X, X[:, 0] > 5, class_names=["low", "high"]).standardised()
+        for task, data, names in ("regress", of_columns, ["yield", "d"]), ("classify", of_classes, ["low", "high"]):
+            session, net = self.trained(task, data, steps=3)
+            model = miniqat.convert(net.evaluation().graph, session.variables(), dataset=data)
+            self.assertEqual(model.class_names, names)
+
     def test_labels_and_reconstruction(self):
         labels = miniqat.Dataset.of_numbers(X, (X > 5).astype(int)).standardised()
         session, net = self.trained("multilabel", labels)

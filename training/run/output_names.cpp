@@ -1,11 +1,32 @@
 #include "training/run/output_names.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/text/json.h"
 #include "training/run/data_of_run.h"
 
 namespace miniqat::training {
+namespace {
+
+/// A column may be called anything; a model takes UTF-8 without control characters.
+std::string plain(const std::string& name) {
+  using Json = nlohmann::json;
+  std::string text = Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 127; }, '_');
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> output_names(const datasets::Dataset& data, const Task& task) {
+  if (&task == &classification()) return data.class_names;
+  std::vector<std::string> names;
+  if (&task == &reconstruction()) return names;
+  std::ranges::transform(data.target_names, std::back_inserter(names), plain);
+  return names;
+}
 
 std::vector<std::string> recorded_output_names(const RunDirectory& run, const Task& task) {
   if (&task == &classification()) return recorded_class_names(run);
@@ -15,10 +36,7 @@ std::vector<std::string> recorded_output_names(const RunDirectory& run, const Ta
   if (!recorded.is_array()) return names;
   for (const nlohmann::ordered_json& one : recorded) {
     if (!one.is_string()) return {};
-    std::string& name = names.emplace_back(one.get<std::string>());
-    // A column may be called anything; a model takes no control characters.
-    std::ranges::replace_if(
-        name, [](unsigned char c) { return c < ' ' || c == 127; }, '_');
+    names.push_back(plain(one.get<std::string>()));
   }
   return names;
 }
