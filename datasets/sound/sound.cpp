@@ -7,7 +7,9 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <string>
 
+#include "core/files/files.h"
 #include "core/text/error.h"
 
 namespace miniqat::datasets {
@@ -18,6 +20,31 @@ constexpr std::int64_t kLongestSeconds = 3600;
 struct CloseSound {
   void operator()(SNDFILE* file) const { sf_close(file); }
 };
+
+/// The bytes of samples that the chunks of a WAV or AIFF file announce and that are not there; libsndfile reads what
+/// is. 2 GB and more stand in the heads of streams, whose writer did not know.
+std::uint64_t missing_bytes(const std::filesystem::path& path) {
+  constexpr std::size_t kHead = std::size_t{1} << 16;
+  constexpr std::uint64_t kUnknown = std::uint64_t{1} << 31;
+  const std::string head = read_part(path, 0, kHead);
+  const bool is_wav = head.starts_with("RIFF"), is_aiff = head.starts_with("FORM");
+  const auto number_at = [&](std::size_t place) {
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < 4; ++i)
+      number = number << 8 | static_cast<std::uint8_t>(head[place + (is_aiff ? i : 3 - i)]);
+    return number;
+  };
+  const std::string_view samples = is_wav ? "data" : "SSND";
+  for (std::uint64_t at = 12; (is_wav || is_aiff) && at + 8 <= head.size();) {
+    const std::uint64_t bytes = number_at(at + 4), end = at + 8 + bytes, size = std::filesystem::file_size(path);
+    if (std::string_view(head).substr(at, 4) == samples) return end > size && bytes < kUnknown ? end - size : 0;
+    at = end + bytes % 2;
+  }
+  return 0;
+}
+
+/// Some writers count their head among the samples.
+constexpr std::uint64_t kHeadAtMost = 1024;
 
 }  // namespace
 
@@ -46,6 +73,10 @@ Sound read_sound(const std::filesystem::path& path) {
   }
   if (sf_error(file.get()) != SF_ERR_NO_ERROR) fail(path, " is a damaged sound: ", sf_strerror(file.get()));
   if (sound.samples.empty()) fail(path, " has no samples");
+  if (std::ssize(sound.samples) < info.frames)
+    fail(path, " is cut short: it has ", sound.samples.size(), " samples of ", info.frames);
+  if (const std::uint64_t missing = missing_bytes(path); missing > kHeadAtMost)
+    fail(path, " is cut short: ", missing, " bytes of its samples are missing");
   for (const float sample : sound.samples)
     if (!std::isfinite(sample)) fail(path, " has samples that are NaN or infinite");
   return sound;

@@ -173,6 +173,27 @@ TEST(Sound, ChannelsBecomeTheirMeanAndTheMiddleIsKept) {
   EXPECT_EQ(fitted(sound, 5), (std::vector<float>{0, sound.samples[0], sound.samples[1], sound.samples[2], 0}));
 }
 
+/// libsndfile reads as much of it as there is.
+TEST(Sound, AFileThatIsCutShortIsDamaged) {
+  const testing::TempDir place;
+  const std::string whole = tone(1000, 2000);
+  const auto trouble_of = [&](const std::string& name, const std::string& bytes) {
+    const auto path = place.write(name, bytes);
+    return error_of([&] { read_sound(path); });
+  };
+  EXPECT_TRUE(mentions(trouble_of("half.wav", whole.substr(0, 2044)), {"half.wav", "is cut short: 2000 bytes of its"}));
+  EXPECT_EQ(trouble_of("whole.wav", whole), "");
+  EXPECT_EQ(trouble_of("head.wav", whole.substr(0, whole.size() - 44)), "") << "its writer counted the head";
+  std::string stream = whole;
+  stream.replace(40, 4, "\xff\xff\xff\xff");
+  EXPECT_EQ(trouble_of("stream.wav", stream), "");
+  // The samples may lie behind another chunk, of an odd size.
+  std::string listed = whole;
+  listed.insert(36, std::string("LIST\x03\0\0\0abc\0", 12));
+  EXPECT_EQ(trouble_of("listed.wav", listed), "");
+  EXPECT_TRUE(mentions(trouble_of("cut.wav", listed.substr(0, 2056)), {"is cut short: 2000 bytes of its"}));
+}
+
 TEST(Sound, AToneKeepsItsPitchAtAnotherRate) {
   Sound sound{.samples = {}, .rate = 8000};
   for (int i = 0; i < 8000; ++i) sound.samples.push_back(static_cast<float>(std::sin(0.3 * i)));
