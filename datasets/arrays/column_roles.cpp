@@ -33,6 +33,13 @@ std::optional<std::size_t> column_called(const std::vector<std::string>& names, 
   return number < names.size() ? std::optional(number) : std::nullopt;
 }
 
+void require_no_answer(const std::filesystem::path& file, const std::vector<std::string>& names,
+                       const std::vector<std::size_t>& answers, std::optional<std::size_t> group) {
+  if (group && std::ranges::find(answers, *group) != answers.end())
+    fail(file, ": the column ", quote(names[*group]),
+         " is to be predicted (--target), and cannot have the groups, too (--group-by)");
+}
+
 void fail_no_column(const std::filesystem::path& file, const std::vector<std::string>& names,
                     const std::string& wanted) {
   fail(file, " has no column ", quote(wanted), "; its columns are ", shortened(printable(joined(names))),

@@ -18,8 +18,12 @@ bool is_column_name(const NumberOptions& options, const std::string& word);
 std::vector<std::size_t> answer_columns(const std::filesystem::path& file, const std::vector<std::string>& names,
                                         const NumberOptions& options);
 
-/// The place of the column called `name`, in any case if nothing else fits, or of the one with that number.
+/// The place of the column called `name`, or of the one with that number.
 std::optional<std::size_t> column_called(const std::vector<std::string>& names, const std::string& name);
+
+/// Throws Error where the column of groups is one that is to be predicted, too.
+void require_no_answer(const std::filesystem::path& file, const std::vector<std::string>& names,
+                       const std::vector<std::size_t>& answers, std::optional<std::size_t> group);
 
 /// Throws Error: there is no such column.
 [[noreturn]] void fail_no_column(const std::filesystem::path& file, const std::vector<std::string>& names,

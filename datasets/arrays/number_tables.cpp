@@ -39,6 +39,7 @@ class NumberTables {
     const auto use = [&](const std::vector<std::string>& names) {
       answers = answer_columns(file, names, options_.numbers);
       group = group_column(file, names);
+      require_no_answer(file, names, answers, group);
       return uses_of(file, names, answers, group);
     };
     const auto is_name = [&](const std::string& word) { return is_column_name(options_.numbers, word); };

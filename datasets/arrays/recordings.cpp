@@ -86,6 +86,7 @@ class Recordings {
     if (const std::string& group = options_.numbers.group_by; !group.empty())
       columns.group = column_called(names, group);
     columns.answers = answer_columns(labels, names, options_.numbers);
+    require_no_answer(labels, names, columns.answers, columns.group);
     if (columns.answers.empty())
       for (std::size_t i = 0; i < names.size(); ++i)
         if (i != columns.file && i != columns.group && !names[i].empty()) columns.answers.push_back(i);
