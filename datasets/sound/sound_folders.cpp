@@ -159,14 +159,14 @@ class SoundReader {
 
   /// Empty where no file has a class.
   std::vector<std::string> classes_of(const std::vector<std::string>& files, const fs::path& folder) const {
-    const std::vector<std::string>& target = options_.numbers.target;
-    if (target.size() > 1) fail("the class of a sound is found by one expression (`target`), not by ", target.size());
+    // A comma in an expression is none between columns.
+    const std::string target = joined(options_.numbers.target, ",");
     if (!target.empty()) {
-      if (captures_of(target.front()) == 0)
+      if (captures_of(target) == 0)
         fail(
-            "`target` ", quote(target.front()),
+            "`target` ", quote(target),
             " captures nothing: the class is what stands in brackets, as in '^(\\d)_', which finds the 7 of 7_jackson_3.wav");
-      return classes_of_files(files, target.front());
+      return classes_of_files(files, target);
     }
     std::vector<std::string> classes;
     const std::string* without = nullptr;

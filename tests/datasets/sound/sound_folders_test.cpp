@@ -93,6 +93,14 @@ TEST_F(SoundFoldersTest, ANameMaySayTheClassAndTheGroup) {
   for (std::int64_t i = 0; i < 2; ++i) EXPECT_NE(splits.test.file_of(i).find("bob"), std::string::npos);
 }
 
+/// Columns of tables have commas between them.
+TEST_F(SoundFoldersTest, AnExpressionMayHaveCommas) {
+  for (const char* name : {"a7_0", "a12_0"})
+    for (int i = 0; i < 6; ++i) write(concat(name, i, ".wav"), tone(100));
+  options_.numbers.target = {"a(\\d{1", "2})_"};
+  EXPECT_EQ(load().train.class_names, (std::vector<std::string>{"7", "12"}));
+}
+
 TEST_F(SoundFoldersTest, TheListsOfSpeechCommandsAreTheParts) {
   for (const char* word : {"yes", "no"})
     for (int i = 0; i < 4; ++i) write(concat(word, "/", i, ".wav"), tone(100));
