@@ -308,7 +308,11 @@ class UserFiles {
     if (array.shape.size() != 1 || array.kind != 'U' || array.elements() == 0)
       fail(source, " must be texts, one for each class");
     std::vector<std::string> names;
-    for (std::int64_t i = 0; i < array.elements(); ++i) names.push_back(array.text(i));
+    for (std::int64_t i = 0; i < array.elements(); ++i) {
+      names.push_back(array.text(i));
+      // They go into files that have a name a line.
+      if (printable(names.back()) != names.back()) fail(source, ": ", quote(names.back()), " has control characters");
+    }
     return names;
   }
 

@@ -134,6 +134,8 @@ int classes_for(const Dataset& dataset, const std::optional<std::int64_t>& wante
     refuse("labels[", most - labels.begin(), "] is ", *most, ", ", classes_text(classes, wanted.has_value()));
   if (named > 0 && named != classes)
     refuse("class_names has ", counted(named, "name"), " for ", counted(classes, "class"), "; give a name for each");
+  for (const std::string& name : dataset.class_names)
+    if (printable(name) != name) refuse("class_names: ", quote(name), " has control characters");
   return static_cast<int>(classes);
 }
 

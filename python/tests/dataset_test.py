@@ -87,6 +87,7 @@ class Refused(unittest.TestCase):
         self.refused(ValueError, r"labels\[2\] is 2, but there are 2 classes, from 0 to 1", pictures(), LABELS, classes=2)
         self.refused(ValueError, r"labels\[2\] is 2, but class_names has 1 class, from 0 to 0", pictures(), LABELS, class_names=["a"])
         self.refused(ValueError, "class_names has 3 names for 4 classes", pictures(), LABELS, 4, class_names=["a", "b", "c"])
+        self.refused(ValueError, "class_names: .* has control characters", pictures(), LABELS, class_names=["a", "b", "c\n", "d"])
         self.refused(ValueError, r"row 0 is not one 1 among zeros.*labels.argmax\(axis=1\)", pictures(), np.full((6, 3), 0.3))
         for scale in np.nan, np.inf, 0, -1, 1e-300, 1e300:
             self.refused(ValueError, "scale must be a positive number", pictures(), LABELS, scale=scale)

@@ -128,6 +128,7 @@ const Case kCases[] = {
     {"x_train <f4 2: 1 2\ny_train |u1 2: 0 1", "error: (x_train) has the shape [2]; numbers must be [n, features]"},
     {"x_train <f4 0,2:\ny_train |u1 0:", "error: (x_train) has the shape [0, 2]: there is no number"},
     {"x_train <U1 1,2: a b\ny_train |u1 1: 0", "error: (x_train) holds texts"},
+    {"x_train <f4 2,1: 1 2\ny_train |u1 2: 0 1\nclass_names <U2 2: a\x07 b", "error: has control characters"},
     {"x_train <f4 2,1: 1 2\ny_train |u1 3: 0 1 0", "error: 2 examples, but 3 labels"},
     {"x_train <f4 2,1: 1 2\ny_train |u1 2: 0 1\nx_test <f4 1,2: 3 4\ny_test |u1 1: 1",
      "error: the training examples are [1], the test examples [2]"},
