@@ -54,13 +54,17 @@ void bind_loader(py::module_& module) {
   py::class_<LoaderHandle>(
       module, "Loader",
       "Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32\n"
-      "and int32; in the place of labels the targets, float32, or None, as the data have them. Batch i depends\n"
-      "on the data set, the options and i alone.")
+      "and int32; in the place of labels the targets, float32, or None, as the data have them. Sounds that load()\n"
+      "was asked to vary (shift_ms, say) are varied anew in each batch. Batch i depends on the data set, the\n"
+      "options and i alone.")
       .def(py::init([](const Dataset& dataset, std::int64_t batch_size, bool shuffle, std::uint64_t seed,
                        std::int64_t first_batch) {
              return std::make_unique<LoaderHandle>(
-                 dataset, Loader::Options{
-                              .batch_size = batch_size, .shuffle = shuffle, .seed = seed, .first_batch = first_batch});
+                 dataset, Loader::Options{.batch_size = batch_size,
+                                          .shuffle = shuffle,
+                                          .seed = seed,
+                                          .first_batch = first_batch,
+                                          .augment = {.vary_sounds = dataset.sounds != nullptr}});
            }),
            py::arg("dataset"), py::arg("batch_size") = 128, py::arg("shuffle") = true, py::arg("seed") = 1,
            py::arg("first_batch") = 0, "An epoch is batches_per_epoch batches; examples left over sit it out.")

@@ -85,6 +85,8 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
     throw py::value_error(concat("dataset: train takes pictures of 1 or 3 channels, not ", channels));
   if (data->train.standard || (data->test && data->test->standard))
     throw py::value_error("dataset: the numbers are standardised; train does that itself: give them as they were");
+  if (data->train.sounds || (data->test && data->test->sounds))
+    throw py::value_error("dataset: a run cannot keep sounds that are varied: give train the path of their files");
   for (const char* name : {"data_dir", "image_size", "colour", "mean", "std", "skip_broken", "inputs", "answers"})
     if (settings.contains(name))
       throw py::value_error(

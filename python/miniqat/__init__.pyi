@@ -255,8 +255,8 @@ class Dataset:
 
 class Loader:
     """Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32 and int32; in the
-    place of labels the targets, float32, or None, as the data have them. Batch i depends on the data set, the options and i
-    alone."""
+    place of labels the targets, float32, or None, as the data have them. Sounds that load() was asked to vary (shift_ms, say)
+    are varied anew in each batch. Batch i depends on the data set, the options and i alone."""
     def __init__(self, dataset: Dataset, batch_size: int = 128, shuffle: bool = True, seed: int = 1, first_batch: int = 0) -> None:
         """An epoch is batches_per_epoch batches; examples left over sit it out."""
     @property

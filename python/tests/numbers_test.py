@@ -163,15 +163,32 @@ class Runs(unittest.TestCase):
             self.assertEqual(by_number[1]["example"], 1)
             self.assertLess(np.abs(np.array([one["outputs"][0] for one in asked]) - Y[200:]).mean(), 4)
 
+    @staticmethod
+    def hums(folder):
+        """Writes tones of a quarter of a second; returns their paths."""
+        files = []
+        for number in range(8):
+            files.append(os.path.join(folder, "hums", f"normal_id_00_{number}.wav"))
+            os.makedirs(os.path.dirname(files[-1]), exist_ok=True)
+            with wave.open(files[-1], "wb") as sound:
+                sound.setnchannels(1), sound.setsampwidth(2), sound.setframerate(16000)
+                sound.writeframes((8000 * np.sin(np.arange(4000) * (0.1 + number / 50))).astype("<i2").tobytes())
+        return files
+
+    def test_sounds_are_varied_as_asked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.dirname(self.hums(folder)[0])
+            as_it_is, _ = miniqat.load(path, frames=3)
+            varied, _ = miniqat.load(path, frames=3, gain_db=20.0, no_standardise=True)
+            batches = [next(miniqat.Loader(data, batch_size=8, shuffle=False))[0] for data in (as_it_is, varied)]
+            np.testing.assert_array_equal(batches[0], as_it_is.images[:8])
+            self.assertGreater(np.abs(batches[1] - varied.images[:8]).mean(), 0.1)
+            with self.assertRaisesRegex(ValueError, "sounds that are varied"):
+                miniqat.train(os.path.join(folder, "run"), dataset=varied, model="mlp", no_standardise=True)
+
     def test_sounds_of_several_windows_get_an_answer_each(self):
         with tempfile.TemporaryDirectory() as folder:
-            files = []
-            for number in range(8):
-                files.append(os.path.join(folder, "hums", f"normal_id_00_{number}.wav"))
-                os.makedirs(os.path.dirname(files[-1]), exist_ok=True)
-                with wave.open(files[-1], "wb") as sound:
-                    sound.setnchannels(1), sound.setsampwidth(2), sound.setframerate(16000)
-                    sound.writeframes((8000 * np.sin(np.arange(4000) * (0.1 + number / 50))).astype("<i2").tobytes())
+            files = self.hums(folder)
             run = os.path.join(folder, "run")
             miniqat.train(run, dataset=os.path.dirname(files[0]), frames=3, model="mlp", width=0.25, batch_size=8, steps=2,
                           threads=1, float=True)
