@@ -17,6 +17,7 @@
 #include "datasets/arrays/array_pictures.h"
 #include "datasets/class_counts.h"
 #include "datasets/standardise.h"
+#include "datasets/user_files.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/values.h"
 #include "training/settings/settings.h"
@@ -259,6 +260,10 @@ py::tuple load(const std::string& name, const std::filesystem::path& data_dir, s
                const py::kwargs& keywords) {
   training::TrainSettings how;
   take_keywords(keywords, how);
+  training::check_dataset(name, data_dir.string());
+  const bool is_drawn = !datasets::is_path(name) && !datasets::find_dataset(name).has_files;
+  if ((train_size || test_size) && !is_drawn)
+    refuse(train_size ? "train_size" : "test_size", " is for data that miniqat draws, and ", name, " has its own");
   const datasets::Splits splits = unlocked([&] {
     how.dataset = name;
     how.image_size = image_size;
@@ -278,7 +283,11 @@ py::tuple load(const std::string& name, const std::filesystem::path& data_dir, s
                            .variation = how.sounds.variation(),
                            .skip_broken = skip_broken});
   });
-  warn_in_python(splits.remarks().notes);
+  std::vector<std::string> notes = splits.remarks().notes;
+  if (splits.validation)
+    notes.push_back(concat("note: ", name, ": left out the validation part, ",
+                           counted(splits.validation->size(), splits.validation->noun())));
+  warn_in_python(notes);
   return py::make_tuple(splits.train, splits.test);
 }
 

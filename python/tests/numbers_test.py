@@ -73,9 +73,22 @@ class Numbers(unittest.TestCase):
             for keyword, value in {"pad_to": 8, "bands": 40, "image_size": "8"}.items():
                 with self.assertRaisesRegex(miniqat.UsageError, f"{keyword} has no effect with .*, tables of numbers"):
                     miniqat.load(path, target="yield", **{keyword: value})
+            with self.assertRaisesRegex(ValueError, "train_size is for data that miniqat draws"):
+                miniqat.load(path, train_size=10)
+            with self.assertRaisesRegex(miniqat.UsageError, "data_dir has no effect"):
+                miniqat.load(path, data_dir=folder)
             self.assertIsNone(plain.mean)
             np.testing.assert_allclose(plain.images, X[:len(plain)] if len(plain) == 240 else plain.images)
             self.assertAlmostEqual(float(train.mean[0]), float(plain.images[:, 0].mean()), places=4)
+
+
+    def test_a_validation_part_is_not_lost_without_a_word(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "parts.npz")
+            np.savez(path, x_train=X[:200], y_train=Y[:200], x_val=X[200:220], y_val=Y[200:220], x_test=X[220:], y_test=Y[220:])
+            with self.assertWarnsRegex(UserWarning, "left out the validation part, 20 examples"):
+                train, test = miniqat.load(path)
+            self.assertEqual((len(train), len(test)), (200, 20))
 
 
 class Loops(unittest.TestCase):
