@@ -4,6 +4,7 @@
 #include <pybind11/stl/filesystem.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/text/json.h"
 #include "core/text/quote.h"
@@ -63,6 +64,36 @@ void name_classes(GivenData& data) {
   if (data.test) data.test->class_names = data.train.class_names;
 }
 
+/// Whether several examples are windows of one recording.
+bool has_windows(const Dataset& part) {
+  if (!part.recordings.defined()) return false;
+  const auto places = part.recordings.values<std::int32_t>();
+  std::set<std::int32_t> recordings;
+  for (std::size_t i = 0; i < places.size(); i += 2) recordings.insert(places[i]);
+  return std::ssize(recordings) < part.size();
+}
+
+/// The run reads its data from arrays again, which hold neither groups nor recordings: groups part the data now, and
+/// what they could not do later is refused.
+void leave_to_arrays(const py::kwargs& settings, GivenData& data) {
+  if (data.train.sounds || (data.test && data.test->sounds))
+    throw py::value_error("dataset: a run cannot keep sounds that are varied: give train the path of their files");
+  if (has_windows(data.train) || (data.test && has_windows(*data.test)))
+    throw py::value_error("dataset: a run cannot keep windows of recordings: give train the path of their files");
+  if (data.train.groups.defined()) {
+    if (settings.contains("validation") && !settings["validation"].equal(py::int_(0)))
+      throw py::value_error("dataset: a run cannot keep the groups that validation would take: give train their path");
+    if (!data.test) {
+      const datasets::Splits parts = datasets::split_off_test(data.train);
+      data = {parts.train, parts.test};
+    }
+  }
+  for (Dataset* part : {&data.train, data.test ? &*data.test : &data.train}) {
+    part->groups = part->recordings = Tensor();
+    part->group_names.clear();
+  }
+}
+
 /// Takes it out of the settings; none where `dataset` is a name or a path.
 std::optional<GivenData> take_data(const py::kwargs& settings) {
   if (!settings.contains("dataset")) return {};
@@ -85,8 +116,7 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
     throw py::value_error(concat("dataset: train takes pictures of 1 or 3 channels, not ", channels));
   if (data->train.standard || (data->test && data->test->standard))
     throw py::value_error("dataset: the numbers are standardised; train does that itself: give them as they were");
-  if (data->train.sounds || (data->test && data->test->sounds))
-    throw py::value_error("dataset: a run cannot keep sounds that are varied: give train the path of their files");
+  leave_to_arrays(settings, *data);
   for (const char* name : {"data_dir", "image_size", "colour", "mean", "std", "skip_broken", "inputs", "answers"})
     if (settings.contains(name))
       throw py::value_error(

@@ -176,6 +176,20 @@ class Runs(unittest.TestCase):
             self.assertEqual(by_number[1]["example"], 1)
             self.assertLess(np.abs(np.array([one["outputs"][0] for one in asked]) - Y[200:]).mean(), 4)
 
+    def test_groups_part_the_data_for_good(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, run = os.path.join(folder, "table.csv"), os.path.join(folder, "run")
+            np.savetxt(path, np.column_stack([X, np.arange(240) % 14, Y]), delimiter=",", header="a,b,c,d,who,yield", comments="")
+            data, _ = miniqat.load(path, target="yield", group_by="who", no_standardise=True)
+            settings = dict(dataset=data, model="mlp", width=0.25, batch_size=20, steps=2, threads=1, float=True)
+            with self.assertRaisesRegex(ValueError, "cannot keep the groups"):
+                miniqat.train(run, validation=20, **settings)
+            miniqat.train(run, **settings)
+            with np.load(os.path.join(run, "given_arrays.npz")) as kept:
+                train, test = ({tuple(row) for row in kept[name]} for name in ("x_train", "x_test"))
+            who = {tuple(row.astype(np.float32)): int(i) % 14 for i, row in enumerate(X)}
+            self.assertFalse({who[row] for row in train} & {who[row] for row in test})
+
     @staticmethod
     def hums(folder):
         """Writes tones of a quarter of a second; returns their paths."""
@@ -198,6 +212,9 @@ class Runs(unittest.TestCase):
             self.assertGreater(np.abs(batches[1] - varied.images[:8]).mean(), 0.1)
             with self.assertRaisesRegex(ValueError, "sounds that are varied"):
                 miniqat.train(os.path.join(folder, "run"), dataset=varied, model="mlp", no_standardise=True)
+            windows, _ = miniqat.load(path, frames=3, no_standardise=True)
+            with self.assertRaisesRegex(ValueError, "windows of recordings"):
+                miniqat.train(os.path.join(folder, "run"), dataset=windows, model="mlp", no_standardise=True)
 
     def test_sounds_of_several_windows_get_an_answer_each(self):
         with tempfile.TemporaryDirectory() as folder:
