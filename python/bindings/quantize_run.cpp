@@ -12,6 +12,7 @@
 #include "training/quantize/quantization_run.h"
 #include "training/quantize/sensitivity_files.h"
 #include "training/run/run_source.h"
+#include "training/settings/given_settings.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 
@@ -80,9 +81,10 @@ QuantizationPlan new_plan(const std::optional<fs::path>& run, Json json, Observe
   plan.training = training::quantization_defaults(source);
   if (json.contains("freeze_bn_delay")) plan.training.reestimate = 0;
   training::settings_from_json(json, plan.training, "settings");
-  if (json.contains("epochs") && !json.contains("steps")) plan.training.steps = 0;
   std::set<std::string> given;
   for (const auto& item : json.items()) given.insert(item.key());
+  plan.training.given = given;
+  training::settle_given(plan.training);
   training::settle(plan, source, given);
   return plan;
 }

@@ -14,6 +14,7 @@
 #include "python/bindings/observer.h"
 #include "python/bindings/values.h"
 #include "training/run/data_of_run.h"
+#include "training/settings/given_settings.h"
 #include "training/settings/settings.h"
 #include "training/train/run_settings.h"
 #include "training/train/trainer.h"
@@ -165,6 +166,8 @@ void write_arrays(const GivenData& data, const fs::path& path) {
 TrainSettings settings_from(const Json& json, TrainSettings settings) {
   const std::string former = settings.optimizer;
   training::settings_from_json(json, settings, "settings");
+  for (const auto& item : json.items()) settings.given.insert(item.key());
+  training::settle_given(settings);
   training::require_rate_for(former, settings, json.contains("learning_rate"));
   training::load_layer_bits(settings.rewrite);
   return settings;

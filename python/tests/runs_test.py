@@ -141,6 +141,22 @@ class Runs(unittest.TestCase):
             with self.subTest(nested), self.assertRaises(TypeError):
                 miniqat.predict(self.float_run, nested)
 
+    def test_keywords_without_effect_are_refused(self):
+        for keyword, more in (("momentum", {"momentum": 0.5, "optimizer": "adam"}), ("weight_bits", {"weight_bits": 4, "float": True}),
+                              ("epochs", {"epochs": 2, "steps": 3}), ("data_dir", {"data_dir": "/x", "dataset": "table.csv"}),
+                              ("schedule_every", {"schedule_every": 9})):
+            with self.subTest(keyword), self.assertRaisesRegex(miniqat.UsageError, f"^{keyword} has no effect with "):
+                miniqat.train(self.place / "refused", model="lenet5", **more)
+        with self.assertRaisesRegex(miniqat.UsageError, "^momentum has no effect with optimizer adam"):
+            miniqat.quantize(self.place / "refused", self.float_run, momentum=0.5, optimizer="adam")
+        self.assertFalse((self.place / "refused").exists())
+
+    def test_epochs_make_a_run_of_steps_longer(self):
+        out = self.place / "longer"
+        miniqat.train(out, model="lenet5", dataset=(self.train, self.test), batch_size=300, steps=1, threads=1, float=True)
+        miniqat.train(out, resume=True, epochs=2)
+        self.assertEqual(json.loads((out / "summary.json").read_text())["steps"], 4)
+
     def test_no_flags_in_errors(self):
         calls = (
             lambda: miniqat.train(self.float_run, model="lenet5"),
