@@ -82,7 +82,8 @@ void leave_to_arrays(const py::kwargs& settings, GivenData& data) {
   if (has_windows(data.train) || (data.test && has_windows(*data.test)))
     throw py::value_error("dataset: a run cannot keep windows of recordings: give train the path of their files");
   if (data.train.groups.defined()) {
-    if (settings.contains("validation") && !settings["validation"].equal(py::int_(0)))
+    const py::object validation = settings.contains("validation") ? py::object(settings["validation"]) : py::int_(0);
+    if (!validation.equal(py::int_(0)))
       throw py::value_error("dataset: a run cannot keep the groups that validation would take: give train their path");
     if (!data.test) {
       const datasets::Splits parts = datasets::split_off_test(data.train);
