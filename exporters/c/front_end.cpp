@@ -142,7 +142,7 @@ std::vector<std::uint8_t> FixedFrontEnd::features(std::span<const std::int16_t> 
   std::vector<std::int32_t> logs(static_cast<std::size_t>(options_.bands));
   std::vector<std::uint8_t> result(static_cast<std::size_t>(options_.steps) * numbers);
   for (std::size_t step = 0; step < static_cast<std::size_t>(options_.steps); ++step)
-    sound_step(&end, samples.data() + step * stride, points.data(), logs.data(), result.data() + step * numbers);
+    sound_numbers(&end, samples.data() + step * stride, points.data(), logs.data(), result.data() + step * numbers);
   return result;
 }
 

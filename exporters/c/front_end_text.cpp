@@ -20,7 +20,7 @@ std::string signature_of_run(const integer::Model& model, const std::string& pre
 
 constexpr std::string_view kSteps = R"c(
 void @_step(const int16_t *samples, uint8_t *numbers) {
-  sound_step(&sound_tables, samples, sound_points, sound_logs, numbers);
+  sound_numbers(&sound_tables, samples, sound_points, sound_logs, numbers);
 }
 
 void @_features(const int16_t *samples, uint8_t *input) {
@@ -36,7 +36,7 @@ int @_sound_self_test(void) {
     for (int32_t t = 0; t < #_WINDOW; ++t)
       window[t] = test_sample((uint32_t)(step * #_STRIDE + t), #_SAMPLES);
     @_step(window, numbers);
-    if (memcmp(numbers, test_features + step * #_STEP_SIZE, sizeof numbers) != 0) return (int)(step + 1);
+    if (memcmp(numbers, expected_numbers + step * #_STEP_SIZE, sizeof numbers) != 0) return (int)(step + 1);
   }
   return 0;
 }
@@ -94,7 +94,7 @@ std::string c_source_of_sound(const FixedFrontEnd& end, const integer::Model& mo
 
 std::string c_self_test_of_sound(const FixedFrontEnd& end, const std::string& prefix, const std::string& macro) {
   std::string text = concat("\n#ifndef ", macro, "_NO_SELF_TEST\n", sound_text("test_sound.c"), "\n");
-  append_array(text, "uint8_t", "test_features", end.features(end.test_sound()));
+  append_array(text, "uint8_t", "expected_numbers", end.features(end.test_sound()));
   return text + with_names(kSelfTest, prefix, macro) + "#endif\n";
 }
 

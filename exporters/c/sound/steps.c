@@ -116,8 +116,8 @@ static int32_t sound_band(const struct front_end* end, const int32_t* points, in
 }
 
 /* A step: `window` samples to integers of the input. points: [transform], logs: [bands]; room to work. */
-static void sound_step(const struct front_end* end, const int16_t* samples, int32_t* points, int32_t* logs,
-                       uint8_t* numbers) {
+static void sound_numbers(const struct front_end* end, const int16_t* samples, int32_t* points, int32_t* logs,
+                          uint8_t* numbers) {
   const int32_t power = sound_load(end, samples, points),
                 count = end->coefficients > 0 ? end->coefficients : end->bands;
   const uint16_t* triangle = end->triangles;

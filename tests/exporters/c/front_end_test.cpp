@@ -220,6 +220,22 @@ int main(void) {
   }
 }
 
+/// The file's name is the prefix, and sound.c a likely one: no name of the prefix is one that all such files have.
+TEST(CFrontEndTest, AnyPrefixCompiles) {
+  const CFrontEnd& options = kSounds[1].second;
+  const Model model = sound_model(options);
+  Random random(1);
+  const Tensor images = testing::random_images(random, model, 1);
+  for (const std::string prefix : {"sound", "test", "expected"}) {
+    const CSource c = c_source(model, prefix, "net.h", images, {}, "", options);
+    const testing::TempDir place;
+    place.write("net.h", c.header);
+    place.write("net.c", c.source);
+    const std::string command = concat("cd '", place.path().string(), "' && cc ", testing::kStrict, " -c net.c");
+    EXPECT_EQ(std::system(command.c_str()), 0) << prefix;
+  }
+}
+
 TEST(CFrontEndTest, RefusesWhatDoesNotFit) {
   const CFrontEnd options = kSounds[0].second;
   const Model model = sound_model(options);
