@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/graph/source_ops.h"
 #include "core/text/quote.h"
@@ -363,13 +364,14 @@ Activation Translation::output_of(const std::string& tensor, const std::string& 
   std::string scope = plain(tensor);
   if (scope.empty()) scope = "output";
   Activation y = without_border(*x, scope);
-  if (x->extents.size() == 3 && y.output.shape().rank() == 4) {
-    const bool is_sequence = x->order == kSequenceOrder && !is_in_order(x->extents, x->order);
-    const std::vector<std::int64_t> order =
-        is_sequence ? std::vector<std::int64_t>{0, 2, 1} : std::vector<std::int64_t>{0, 1, 2};
-    y.output =
-        layers::reshape(graph_, name(scope, "steps"), y.output, {.shape = shape_of(x->extents, order).to_vector()});
-  }
+  if (x->order == kImageOrder) return y;
+  // The file's shape, but for sequences, which are [n, steps, c].
+  std::vector<std::int64_t> order(x->extents.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (x->order == kSequenceOrder && !is_in_order(x->extents, x->order)) order = {0, 2, 1};
+  if (const Shape shape = shape_of(x->extents, order); y.output.shape() != shape)
+    y.output = layers::reshape(graph_, name(scope, order.size() == 3 ? "steps" : "Reshape"), y.output,
+                               {.shape = shape.to_vector()});
   return y;
 }
 

@@ -37,6 +37,19 @@ TEST(ImportLayout, AnOutputKeepsItsAxesOrIsAnImage) {
   EXPECT_TRUE(mentions(cube.refusal(), {"[2,2,3]", "another order"}));
 }
 
+/// Numbers that lie in the file's order have its shape, too, wherever the axes of one number went.
+TEST(ImportLayout, AnOutputBehindATransposeHasTheShapeOfTheFile) {
+  for (const std::vector<std::int64_t>& perm : {std::vector<std::int64_t>{0, 2, 1, 3}, {0, 2, 3, 1}, {0, 1, 2, 3}}) {
+    NodeChain net({2, 1, 3, 4});
+    net.add("Relu");
+    set_ints(net.add("Transpose"), "perm", perm);
+    ImportedModel model = net.import();
+    const Tensor y = result_of(model, counted_images({2, 3, 4, 1}));
+    EXPECT_EQ(y.shape(), perm[1] == 1 ? (Shape{2, 3, 4, 1}) : perm[2] == 1 ? (Shape{2, 3, 1, 4}) : (Shape{2, 3, 4, 1}));
+    EXPECT_EQ(values_of(y), values_of(counted_images({2, 3, 4, 1})));
+  }
+}
+
 TEST(ImportLayout, NotesNameWhatIsTheSameTensor) {
   NodeChain net({2, 5});
   net.add("Relu");
