@@ -117,6 +117,10 @@ class SoundReader {
     const auto folder = folders.find(part);
     PartData data;
     data.classes = classes_of(files, folder == folders.end() ? root_ : folder->second);
+    // They go into files that must be UTF-8.
+    for (std::size_t i = 0; i < data.classes.size(); ++i)
+      if (printable(data.classes[i]) != data.classes[i])
+        fail(root_, ": ", quote(files[i]), ": the name of a class must be UTF-8 without control characters");
     if (data.classes.empty()) data.labels = anomalies_of(files);
     data.files = std::make_shared<const std::vector<std::string>>(files);
     SoundStack stack(how_, part == Part::kTrain ? options_.variation : SoundVariation(), std::ssize(files));

@@ -132,6 +132,15 @@ TEST_F(SoundFoldersTest, AFileWithoutAClassBesideOthersIsAnError) {
   EXPECT_TRUE(mentions(error_of([&] { load(); }), {"0.wav", "no folder of a class"}));
 }
 
+/// As of pictures and tables: a run keeps the names in JSON, and would not know its own classes again.
+TEST_F(SoundFoldersTest, AClassThatJsonCannotHoldIsAnError) {
+  write("yes/0.wav", tone(100));
+  write("caf\xe9/0.wav", tone(100));
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {"caf\\xe9/0.wav", "must be UTF-8"}));
+  options_.numbers.target = {"(.*)/"};
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {"caf\\xe9/0.wav", "must be UTF-8"}));
+}
+
 /// Steps of 32 samples each 16, and examples of two of them: 80 samples have 4 steps, which make 3 examples.
 SoundOptions two_steps() {
   return {.features = Features::kLogMel,
