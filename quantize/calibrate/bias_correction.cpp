@@ -117,6 +117,8 @@ BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches, c
       result.left_out.push_back({name, "its weights are not quantized"});
     else if (variable == nullptr)
       result.left_out.push_back({name, "it has no bias or beta that is a Variable of its own"});
+    else if (variable->output().shape().elements() != match.bias->output().shape().channels())
+      result.left_out.push_back({name, "its channels share one bias"});
     else
       layers.push_back({.layer = name, .variable = variable, .biased = match.bias->output()});
   }

@@ -114,6 +114,21 @@ TEST(BiasCorrection, GivesEachLayerTheMeansOfTheFloatNetwork) {
   }
 }
 
+TEST(BiasCorrection, LeavesOutChannelsThatShareOneBias) {
+  Graph graph;
+  const Output images = layers::placeholder(graph, "images", {2, 1});
+  const Output x = layers::matmul(graph, "fc/MatMul", images, layers::variable(graph, "fc/weights", {1, 3}));
+  const Output bias = layers::variable(graph, "fc/bias", {1}, Initializer::constant(0));
+  graph.set_outputs({layers::add(graph, "fc/Add", x, bias)});
+  create_eval_graph(graph, {.weight_bits = 2});
+  Session session(graph);
+  const auto batches = two_batches(images, Tensor(Shape{2, 1}), Tensor(Shape{2, 1}));
+  const BiasCorrection result = correct_biases(session, batches);
+  EXPECT_TRUE(result.corrected.empty());
+  ASSERT_EQ(result.left_out.size(), 1u);
+  EXPECT_EQ(result.left_out[0].reason, "its channels share one bias");
+}
+
 TEST(BiasCorrection, LeavesOutLayersWithoutABiasOfTheirOwn) {
   Graph graph;
   const Output images = layers::placeholder(graph, "images", {2, 2});
