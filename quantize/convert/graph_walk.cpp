@@ -32,6 +32,13 @@ constexpr std::int64_t kMostPixels = 1 << 20;
                                    "picture, which has no quantizer; train or calibrate with `quantize_input`"));
 }
 
+/// Whether one of these rearranges the results of an operation that waits for its grid.
+template <class Action>
+bool has_behind(const Pending& pending) {
+  return std::ranges::any_of(pending.rearrangements,
+                             [](const Rearrangement& step) { return std::holds_alternative<Action>(step.action); });
+}
+
 [[noreturn]] void fail_unsupported(const Node& node) {
   if (node.as<layers::Softmax>()) fail(describe(node), " can only be left out at the end of an integer model");
   fail(describe(node), " cannot be part of an integer model");
@@ -237,9 +244,9 @@ const Pending& GraphWalk::layer_sum(const Node& node, Output sum) {
   const auto* pending = std::get_if<Pending>(&at(sum));
   if (!pending || !pending->is_layer() || pending->is_clamped()) fail_without_range(sum, describe(node));
   const bool rearranges_channels = std::ranges::any_of(pending->rearrangements, [&](const Rearrangement& step) {
-    return std::holds_alternative<integer::Pad>(step.action) || step.shape.channels() != pending->shape.channels();
+    return step.shape.channels() != pending->shape.channels();
   });
-  if (rearranges_channels) fail_without_range(sum, describe(node));
+  if (rearranges_channels || has_behind<integer::Pad>(*pending)) fail_without_range(sum, describe(node));
   return *pending;
 }
 
@@ -321,6 +328,9 @@ GraphWalk::Value GraphWalk::clamped(const Node& node) {
         Pending{.operation = node.name(), .action = integer::Rescale{}, .inputs = {*x}, .shape = shape, .tensor = {}};
   }
   auto& pending = std::get<Pending>(value);
+  // The clamp comes before a Pad, whose zeros it would have to move.
+  if (has_behind<integer::Pad>(pending) && (bounds.min > 0 || bounds.max < 0))
+    fail_without_range(node.input(0), describe(node));
   pending.range = limited(pending.range, bounds);
   pending.absorb(node.name());
   return value;

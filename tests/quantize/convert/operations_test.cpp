@@ -82,6 +82,28 @@ TEST(ConvertClip, OnItsOwnItRescales) {
   EXPECT_EQ(testing::operations_of(model).back(), "Rescale Clip -> y");
 }
 
+/// The clamp of the layer comes before the Pad: zeros that the Clip moves would stay zeros.
+TEST(ConvertClip, BehindAPadItMayHaveToMoveZeros) {
+  const layers::PadAttributes borders{.paddings = {{0, 0}, {1, 1}, {0, 2}, {0, 0}}};
+  const Range<float> range = {-1, 1.55F};
+  const auto clipped = [&](EvalNet& net, Output x, const layers::ClipAttributes& bounds) {
+    const Output padded = layers::pad(net.graph, "pad", x, borders);
+    return net.quantizer("y", layers::clip(net.graph, "Clip", padded, bounds), range);
+  };
+  for (const layers::ClipAttributes& bounds :
+       {layers::ClipAttributes{.low = 0.5, .high = 1}, {.low = -1, .high = -0.5}}) {
+    EvalNet net;
+    const Output sum = net.conv("a", net.images());
+    EXPECT_TRUE(mentions(net.refusal(clipped(net, sum, bounds)), {"[Clip \"Clip\"] reads pad", "no range"}));
+    EvalNet ranged;
+    const Output quantized = ranged.quantizer("x", ranged.conv("a", ranged.images()), range);
+    ranged.faithful(clipped(ranged, quantized, bounds));
+  }
+  EvalNet net;
+  const Output sum = net.conv("a", net.images());
+  EXPECT_EQ(net.faithful(clipped(net, sum, {.low = -0.25, .high = 0.5})).operations.size(), 2U);
+}
+
 /// Two quantized tensors of three channels, on grids of so many bits. Their Sub is an Add of the first one and of the
 /// second one's mirror image.
 struct SubNet : EvalNet {
