@@ -50,7 +50,8 @@ int IntegerModelBuilder::add_input(const std::string& name, const Shape& shape, 
   return model_.input;
 }
 
-/// Whether all that comes out is 0 because of what goes in. (A layer adds its bias; a function may be anything at 0.)
+/// Whether all that comes out is 0, but for a clamp, because of what goes in. (A layer adds its bias; a function may be
+/// anything at 0.)
 bool IntegerModelBuilder::gives_zero(const integer::Action& action, const std::vector<int>& inputs) const {
   if (std::holds_alternative<integer::Layer>(action) || std::holds_alternative<integer::Lookup>(action)) return false;
   const auto is_zero = [&](int input) { return zero_[input]; };
@@ -61,7 +62,8 @@ bool IntegerModelBuilder::gives_zero(const integer::Action& action, const std::v
 int IntegerModelBuilder::append(const std::string& operation, integer::Action action, std::vector<int> inputs,
                                 integer::TensorInfo output, const integer::Clamp& clamp) {
   const std::int32_t zero_point = output.grid.zero_point;
-  zero_.push_back(gives_zero(action, inputs) || clamp == integer::Clamp{zero_point, zero_point});
+  const bool clamps_zero = clamp.min > zero_point || clamp.max < zero_point;
+  zero_.push_back((gives_zero(action, inputs) && !clamps_zero) || clamp == integer::Clamp{zero_point, zero_point});
   output.name = unique(tensor_names_, output.name);
   model_.tensors.push_back(std::move(output));
   const int made = static_cast<int>(model_.tensors.size()) - 1;
@@ -85,8 +87,15 @@ int IntegerModelBuilder::add(const Pending& pending, const Target& target, const
 int IntegerModelBuilder::append(const Pending& pending, integer::Action action, const Target& within,
                                 const std::string& name) {
   const bool last = pending.rearrangements.empty();
-  int made = append(pending.operation, std::move(action), pending.inputs,
-                    {.name = last ? name : pending.tensor, .shape = pending.shape, .grid = within.grid}, within.clamp);
+  const int input = pending.inputs.front();
+  // A clamp beyond the ends of the grid that is there.
+  const bool changes_nothing =
+      std::holds_alternative<integer::Rescale>(action) && tensor(input).grid == within.grid && within.is_whole();
+  int made =
+      changes_nothing
+          ? input
+          : append(pending.operation, std::move(action), pending.inputs,
+                   {.name = last ? name : pending.tensor, .shape = pending.shape, .grid = within.grid}, within.clamp);
   for (std::size_t i = 0; i < pending.rearrangements.size(); ++i) {
     Rearrangement rearrangement = pending.rearrangements[i];
     if (i + 1 == pending.rearrangements.size()) rearrangement.tensor = name;

@@ -82,6 +82,32 @@ TEST(ConvertClip, OnItsOwnItRescales) {
   EXPECT_EQ(testing::operations_of(model).back(), "Rescale Clip -> y");
 }
 
+/// Both bounds are nearest to ends of the grid of 3 bits, and far from them on the other one.
+TEST(ConvertClip, ABoundCountsOnTheGridBehindIt) {
+  EvalNet net;
+  FakeQuantAttributes few = EvalNet::evaluating();
+  few.bits = 3;
+  const Output x = net.quantizer("x", net.conv("a", net.images()), {-1.7F, 0.7F}, few);
+  const Output clipped = layers::clip(net.graph, "Clip", x, {.low = -1.6, .high = 0.6});
+  const integer::Model model = net.faithful(net.quantizer("y", clipped, {-1.9F, 1.1F}));
+  EXPECT_EQ(operations_of(model).back(), "Rescale Clip -> y");
+  EXPECT_GT(model.operations.back().clamp.min, 0);
+  EXPECT_LT(model.operations.back().clamp.max, 255);
+  // On the grid that is there it has nothing to do.
+  const Output wide = layers::clip(net.graph, "wide", x, {.low = -1.6, .high = 0.6});
+  EXPECT_EQ(operations_of(net.convert(net.quantizer("z", wide, {-1.7F, 0.7F}, few))), (Texts{"Conv2D a/Conv2D -> x"}));
+}
+
+/// What reads it must not take it for zeros, whose scale means nothing.
+TEST(ConvertClip, OfZerosItMayBeAnotherNumber) {
+  EvalNet net;
+  const Output x = net.quantizer("x", net.conv("a", net.images()), {0, 0});
+  const Output y = net.quantizer("y", layers::clip(net.graph, "Clip", x, {.low = 0.5, .high = 1}), {0, 2});
+  const integer::Model model = net.faithful(net.quantizer("z", y, {-1, 3}));
+  const Tensor result = integer::reference::run(model, testing::images_for(net.graph, model, 1)).back();
+  EXPECT_EQ(result.data<std::uint8_t>()[0], 96) << "0.5 of 4, from -1 on";
+}
+
 /// The clamp of the layer comes before the Pad: zeros that the Clip moves would stay zeros.
 TEST(ConvertClip, BehindAPadItMayHaveToMoveZeros) {
   const layers::PadAttributes borders{.paddings = {{0, 0}, {1, 1}, {0, 2}, {0, 0}}};
