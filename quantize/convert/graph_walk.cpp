@@ -256,6 +256,9 @@ GraphWalk::Value GraphWalk::normalised(const Node& node) {
   Pending pending = layer_sum(node, node.input(0));
   // y = gamma (x - mean) / sigma + beta is that layer with weights gamma / sigma times as large and a bias.
   const std::vector<double> factors = scale_shift_of_batch_norm(node, values_).factors;
+  // The largest number times a negative factor is the least.
+  if (has_behind<integer::MaxPool>(pending) && std::ranges::any_of(factors, [](double factor) { return factor < 0; }))
+    fail_without_range(node.input(0), describe(node));
   const auto of_channel = [&](int input, std::size_t o) { return values_.value(node.input(input)).data<float>()[o]; };
   for (std::size_t o = 0; o < pending.bias.size(); ++o)
     pending.bias[o] = factors[o] * (pending.bias[o] - of_channel(3, o)) + of_channel(2, o);

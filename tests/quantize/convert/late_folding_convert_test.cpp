@@ -201,6 +201,20 @@ TEST(LateFoldingConvert, RefusesByName) {
                        {"[BatchNorm \"layer/BatchNorm\"] reads layer/Relu", "no range"}));
 }
 
+/// The largest of numbers that a negative gamma mirrors would be the least.
+TEST(LateFoldingConvert, BehindAMaxPoolGammasMustNotBeNegative) {
+  const auto pooled = [](LateNet& late) {
+    const Output sum = layers::conv2d(late.net.graph, "layer/Conv2D", late.net.images(), late.weights({3, 3, 3, 6}, 1));
+    return late.finished(layers::max_pool(late.net.graph, "layer/MaxPool", sum, {.window = {2, 2}}));
+  };
+  LateNet late;
+  EXPECT_TRUE(
+      mentions(late.net.refusal(pooled(late)), {"[BatchNorm \"layer/BatchNorm\"] reads layer/MaxPool", "no range"}));
+  LateNet positive;
+  for (float& gamma : positive.gamma) gamma = std::abs(gamma);
+  positive.net.faithful(pooled(positive));
+}
+
 /// Mirrored symmetric weights keep their zero point, which TensorFlow Lite's int8 weights must have.
 TEST(LateFoldingConvert, TensorFlowLiteTakesMirroredWeights) {
   LateNet late;
