@@ -175,8 +175,11 @@ int GraphWalk::tensor(Output read, const std::string& reader) {
   if (pending) {
     if (!has_grid(*pending) && is_of_plain_picture(read)) fail_without_quantized_picture(read, reader);
     if (!has_grid(*pending)) fail_without_range(read, reader);
-    const integer::Grid grid = builder_.tensor(pending->inputs.front()).grid;
-    value = builder_.add(*pending, whole(grid), read.name());
+    const Target grid = whole(builder_.tensor(pending->inputs.front()).grid);
+    // What a Clip makes of all numbers of the grid may lie beyond it.
+    if (pending->range.min > grid.affine.nudged_max || pending->range.max < grid.affine.nudged_min)
+      fail_without_range(read, reader);
+    value = builder_.add(*pending, grid, read.name());
   }
   return std::get<int>(value);
 }

@@ -98,6 +98,17 @@ TEST(ConvertClip, ABoundCountsOnTheGridBehindIt) {
   EXPECT_EQ(operations_of(net.convert(net.quantizer("z", wide, {-1.7F, 0.7F}, few))), (Texts{"Conv2D a/Conv2D -> x"}));
 }
 
+/// Without a range of its own it keeps its input's grid, which does not hold these numbers.
+TEST(ConvertClip, BoundsBeyondTheGridNeedARange) {
+  for (const layers::ClipAttributes& bounds :
+       {layers::ClipAttributes{.low = 0.8, .high = 2}, {.low = -3, .high = -1.8}}) {
+    EvalNet net;
+    const Output x = net.quantizer("x", net.conv("a", net.images(), 3), {-1.7F, 0.7F});
+    const Output y = layers::add(net.graph, "Add", layers::clip(net.graph, "Clip", x, bounds), x);
+    EXPECT_TRUE(mentions(net.refusal(net.quantizer("y", y, {-3, 3})), {"[Add \"Add\"] reads Clip", "no range"}));
+  }
+}
+
 /// What reads it must not take it for zeros, whose scale means nothing.
 TEST(ConvertClip, OfZerosItMayBeAnotherNumber) {
   EvalNet net;
