@@ -78,7 +78,7 @@ char separator_of(std::string_view row) {
 
 /// A line without what stands around it, but for tabs before it: where tabs part the fields, the first one may be
 /// empty.
-std::string_view row_of(std::string_view line) {
+std::string_view row_without_edges(std::string_view line) {
   const std::string_view row = trimmed(line);
   const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
   return row.empty() ? row : std::string_view(line.data() + first, row.data() + row.size());
@@ -111,7 +111,7 @@ class TableReader {
 
   NumberTable read() {
     while (const std::optional<std::string_view> text = lines_.next()) {
-      const std::string_view row = row_of(*text);
+      const std::string_view row = row_without_edges(*text);
       if (row.empty()) continue;
       if (uses_.empty() && begin(row)) continue;
       read_row(row);
@@ -177,7 +177,8 @@ NumberTable read_number_table(const std::filesystem::path& path, const TableColu
 bool table_has_names(const std::filesystem::path& path, const std::function<bool(const std::string& word)>& is_name) {
   TableLines lines(path);
   while (const std::optional<std::string_view> text = lines.next())
-    if (const std::string_view row = row_of(*text); !row.empty()) return are_names(fields_of(row).texts, is_name);
+    if (const std::string_view row = row_without_edges(*text); !row.empty())
+      return are_names(fields_of(row).texts, is_name);
   return false;
 }
 
