@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <limits>
 
 #include "core/graph/source_ops.h"
 #include "core/tensors/tensor.h"
@@ -199,6 +200,13 @@ void OnnxGraph::grid(const std::string& tensor, const integer::Grid& grid) {
 
 void OnnxGraph::add(const Properties& properties) {
   for (const auto& [key, value] : properties) property(key, value);
+}
+
+std::string OnnxGraph::bytes() const {
+  // Of more the library makes an empty text.
+  if (model_.ByteSizeLong() > std::size_t{std::numeric_limits<std::int32_t>::max()})
+    fail("onnx: the network does not fit: an ONNX file ends at 2 GiB");
+  return model_.SerializeAsString();
 }
 
 std::int64_t onnx_axis(int rank, std::int64_t axis) {

@@ -79,7 +79,8 @@ class OnnxGraph {
   void grid(const std::string& tensor, const integer::Grid& grid);
   void add(const Properties& properties);
 
-  std::string bytes() const { return model_.SerializeAsString(); }
+  /// The file. Throws Error where it would be larger than the 2 GiB of its format.
+  std::string bytes() const;
 
   template <class T>
   static std::string bytes_of(std::span<const T> values) {
