@@ -203,7 +203,7 @@ void OnnxGraph::add(const Properties& properties) {
 }
 
 std::string OnnxGraph::bytes() const {
-  // Of more the library makes an empty text.
+  // The library makes an empty text of more.
   if (model_.ByteSizeLong() > std::size_t{std::numeric_limits<std::int32_t>::max()})
     fail("onnx: the network does not fit: an ONNX file ends at 2 GiB");
   return model_.SerializeAsString();
