@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 BATCH, RATE, MOMENTUM, DECAY = 128, 0.01, 0.9, 5e-4
-# Of miniqat's lenet5, in the order in which they run.
+# The layers of miniqat's lenet5, in the order in which they run.
 LAYERS = {"lenet5": ("conv1", "conv2", "fc1", "fc2", "fc3")}
 
 

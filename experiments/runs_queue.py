@@ -68,8 +68,9 @@ class Ledger:
 
 
 def portable(command):
-    """As one line, without folders of this machine: the data's is DIR, a run is its name."""
-    kept = [str(part) for part in command]
+    """As one line, without folders of this machine: the data's is DIR, a run is its name, also where only its variables are
+    kept."""
+    kept = [str(part).removesuffix('.safetensors') for part in command]
     if '--data-dir' in kept:
         kept[kept.index('--data-dir') + 1] = 'DIR'
     return shlex.join(pathlib.PurePath(part).name if '/' in part else part for part in kept)
@@ -78,7 +79,7 @@ def portable(command):
 def write_whole(path, text):
     """The old file or the new one is there, whenever the process dies."""
     temporary = path.with_name(f'.{path.name}.tmp')
-    with temporary.open('w') as file:
+    with temporary.open('wb' if isinstance(text, bytes) else 'w') as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -155,7 +156,7 @@ def write_variables(checkpoint, path):
     text = json.dumps(header, separators=(',', ':')).encode()
     text += b' ' * (-len(text) % 8)
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(struct.pack('<Q', len(text)) + text + b''.join(parts))
+    write_whole(path, struct.pack('<Q', len(text)) + text + b''.join(parts))
 
 
 class Runs:

@@ -39,7 +39,10 @@ def main(network, wanted, pictures, seed, epochs):
             logits = model(images, training=True)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
         own = model.trainable_variables
-        gradients = [gradient + DECAY * variable for gradient, variable in zip(tape.gradient(loss, own), own)]
+        # As in miniqat, weights alone decay.
+        decays = [DECAY if "kernel" in variable.name else 0 for variable in own]
+        gradients = [gradient + decay * variable
+                     for gradient, decay, variable in zip(tape.gradient(loss, own), decays, own)]
         optimizer.apply_gradients(zip(gradients, own))
 
     clock = Clock()

@@ -6,10 +6,12 @@ prints the accuracies of both.
 A SYSTEM is pytorch (eager mode: prepare_qat and convert), torchao (PT2E, lowered to oneDNN's integer operations) or brevitas
 (QCDQ, run by ONNX Runtime)."""
 
+import os
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import numpy as np
 import torch
 from torch import nn
@@ -45,13 +47,18 @@ def load(model, wanted):
 
 
 def train(model, pictures, seed, epochs, at_epoch=lambda epoch: None):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=MOMENTUM, weight_decay=DECAY, fused=True)
+    # As in miniqat, weights alone decay.
+    weights = [module.weight for module in model.modules() if isinstance(module, (nn.Conv2d, nn.Linear))]
+    weights = weights or [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in model.parameters() if all(parameter is not weight for weight in weights)]
+    optimizer = torch.optim.SGD([{"params": weights, "weight_decay": DECAY}, {"params": others}], lr=0.1, momentum=MOMENTUM)
     before = None
     for epoch, rate, x, labels in pictures.epochs(seed, epochs):
         if epoch != before:
             at_epoch(epoch)
             before = epoch
-        optimizer.param_groups[0]["lr"] = rate
+        for group in optimizer.param_groups:
+            group["lr"] = rate
         optimizer.zero_grad(set_to_none=True)
         nn.functional.cross_entropy(model(tensor(x)), torch.from_numpy(labels)).backward()
         optimizer.step()
@@ -70,7 +77,6 @@ def pytorch(network, bits, wanted, pictures, seed, epochs):
     from torch_side import BUILDERS, prepared_for_qat
     torch.backends.quantized.engine = "qnnpack"
     model = nn.Sequential(quantization.QuantStub(), load(BUILDERS[network](nn.ReLU), wanted), quantization.DeQuantStub())
-    model.qconfig = quantization.get_default_qat_qconfig("qnnpack")
     model = prepared_for_qat(model, True)
 
     def freeze(epoch):

@@ -22,10 +22,11 @@ struct CloseSound {
 };
 
 /// The bytes of samples that the chunks of a WAV or AIFF file announce and that are not there; libsndfile reads what
-/// is. 2 GB and more stand in the heads of streams, whose writer did not know.
+/// is. Nearly 2 GB and more stand in the heads of streams, whose writers did not know: SoX has 0x7ffff000, arecord
+/// 0x7fffff00.
 std::uint64_t missing_bytes(const std::filesystem::path& path) {
   constexpr std::size_t kHead = std::size_t{1} << 16;
-  constexpr std::uint64_t kUnknown = std::uint64_t{1} << 31;
+  constexpr std::uint64_t kUnknown = 0x7f000000;
   const std::string head = read_part(path, 0, kHead);
   const bool is_wav = head.starts_with("RIFF"), is_aiff = head.starts_with("FORM");
   const auto number_at = [&](std::size_t place) {
@@ -62,7 +63,7 @@ Sound read_sound(const std::filesystem::path& path) {
   constexpr std::int64_t kBlock = 1 << 14;
   Sound sound{.samples = {}, .rate = info.samplerate};
   std::vector<float> block(static_cast<std::size_t>(kBlock * info.channels));
-  // The header's number of frames may lie.
+  // There may be more frames than the header says; fewer are told below.
   for (sf_count_t frames = 0; (frames = sf_readf_float(file.get(), block.data(), kBlock)) > 0;) {
     if (std::ssize(sound.samples) + frames > kLongestSeconds * info.samplerate) fail(path, " is longer than an hour");
     for (sf_count_t i = 0; i < frames; ++i) {

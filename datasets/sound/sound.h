@@ -14,11 +14,11 @@ struct Sound {
   std::int64_t rate = 0;
 };
 
-/// The endings of sound files, in lower case: WAV of every width, FLAC, Ogg.
+/// The endings of sound files, in lower case: WAV of every width, FLAC, Ogg, AIFF.
 std::span<const std::string_view> sound_endings();
 
 /// Reads a file (libsndfile); several channels become their mean. Throws Error that names the file: one that is
-/// damaged, empty, or longer than an hour.
+/// damaged, cut short, empty, or longer than an hour.
 Sound read_sound(const std::filesystem::path& path);
 
 /// The sound with another rate (soxr, its high quality); as it is where it has that rate.

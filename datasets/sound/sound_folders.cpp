@@ -15,6 +15,7 @@
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "core/threads/parallel.h"
+#include "datasets/data_dir.h"
 #include "datasets/decoding.h"
 #include "datasets/groups.h"
 #include "datasets/sound/features.h"
@@ -88,7 +89,10 @@ class SoundReader {
 
   FoundParts read(const std::map<Part, fs::path>& folders) {
     std::map<Part, std::vector<std::string>> files;
-    for (const auto& [part, folder] : folders) files[part] = sounds_in(root_, folder);
+    for (const auto& [part, folder] : folders) {
+      require_no_dead_links(folder);
+      files[part] = sounds_in(root_, folder);
+    }
     if (folders.size() == 1 && folders.begin()->second == root_) part_by_lists(files);
     for (const auto& [part, list] : files) all_ += std::ssize(list);
     FoundParts found;
@@ -189,18 +193,22 @@ class SoundReader {
   /// Recordings of other formats may be among them.
   void note_others(const std::map<Part, fs::path>& folders, FoundParts& found) const {
     std::map<std::string, std::int64_t> counts;
+    std::int64_t links = 0;
     for (const auto& [part, folder] : folders)
       walk_files(folder, [&](const fs::directory_entry& entry) {
         const std::string ending = ending_of(entry.path());
         const bool is_list = entry.path() == root_ / kTests || entry.path() == root_ / kValidation;
         if (entry.is_directory())
-          ++counts["that are links to folders"];
+          ++links;
         else if (!is_list && !is_sound(entry.path()))
           ++counts[ending.empty() ? "without an ending" : ending];
         return true;
       });
     std::vector<std::string> texts;
     for (const auto& [what, count] : counts) texts.push_back(concat(count, " ", printable(what)));
+    if (links > 0)
+      found.remarks.notes.push_back(concat("note: ", root_.string(), ": left out ", counted(links, "link"),
+                                           " to folders below the folder of a class"));
     if (!texts.empty())
       found.remarks.notes.push_back(concat("note: ", root_.string(), ": left out files that are no sounds: ",
                                            shortened(joined(texts)), "; sounds are ", joined(sound_endings())));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <limits>
 
 #include "core/graph/source_ops.h"
 #include "core/tensors/tensor.h"
@@ -202,10 +201,9 @@ void OnnxGraph::add(const Properties& properties) {
   for (const auto& [key, value] : properties) property(key, value);
 }
 
-std::string OnnxGraph::bytes() const {
-  // The library makes an empty text of more.
-  if (model_.ByteSizeLong() > std::size_t{std::numeric_limits<std::int32_t>::max()})
-    fail("onnx: the network does not fit: an ONNX file ends at 2 GiB");
+std::string OnnxGraph::bytes(std::size_t most) const {
+  // protobuf makes an empty text of more.
+  if (model_.ByteSizeLong() > most) fail("onnx: the network does not fit: an ONNX file ends at 2 GiB");
   return model_.SerializeAsString();
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -79,8 +80,8 @@ class OnnxGraph {
   void grid(const std::string& tensor, const integer::Grid& grid);
   void add(const Properties& properties);
 
-  /// The file. Throws Error where it would be larger than the 2 GiB of its format.
-  std::string bytes() const;
+  /// The file. Throws Error where it would be larger than `most`, the 2 GiB of its format.
+  std::string bytes(std::size_t most = std::numeric_limits<std::int32_t>::max()) const;
 
   template <class T>
   static std::string bytes_of(std::span<const T> values) {

@@ -78,13 +78,14 @@ bool has_windows(const Dataset& part) {
 /// what they could not do later is refused.
 void leave_to_arrays(const py::kwargs& settings, GivenData& data) {
   if (data.train.sounds || (data.test && data.test->sounds))
-    throw py::value_error("dataset: a run cannot keep sounds that are varied: give train the path of their files");
+    throw py::value_error("dataset: a run cannot keep sounds that are varied: give train their name or path");
   if (has_windows(data.train) || (data.test && has_windows(*data.test)))
-    throw py::value_error("dataset: a run cannot keep windows of recordings: give train the path of their files");
+    throw py::value_error("dataset: a run cannot keep windows of recordings: give train their name or path");
   if (data.train.groups.defined()) {
     const py::object validation = settings.contains("validation") ? py::object(settings["validation"]) : py::int_(0);
     if (!validation.equal(py::int_(0)))
-      throw py::value_error("dataset: a run cannot keep the groups that validation would take: give train their path");
+      throw py::value_error(
+          "dataset: a run cannot keep the groups that validation would take: give train their name or path");
     if (!data.test) {
       const datasets::Splits parts = datasets::split_off_test(data.train);
       data = {parts.train, parts.test};

@@ -78,7 +78,13 @@ TEST_F(SoundFoldersTest, TheFolderOfAClassMayBeALink) {
   // Further below a link may lead in a circle.
   std::filesystem::create_directory_symlink("..", place_.path() / "sounds/low/up");
   EXPECT_EQ(load().train.size(), 10);
-  EXPECT_TRUE(mentions(load().remarks().notes.front(), {"1 that are links to folders"}));
+  EXPECT_TRUE(mentions(load().remarks().notes.front(), {"left out 1 link to folders below the folder of a class"}));
+}
+
+TEST_F(SoundFoldersTest, AClassThatLeadsNowhereIsAnErrorInAPart) {
+  for (const char* part : {"train", "test"}) write(concat(part, "/low/0.wav"), tone(1000));
+  std::filesystem::create_directory_symlink("../../gone", place_.path() / "sounds/train/high");
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {"train/high", "which is not there"}));
 }
 
 TEST_F(SoundFoldersTest, ANameMaySayTheClassAndTheGroup) {
@@ -201,14 +207,24 @@ TEST(Sound, AFileThatIsCutShortIsDamaged) {
   EXPECT_TRUE(mentions(trouble_of("half.wav", whole.substr(0, 2044)), {"half.wav", "is cut short: 2000 bytes of its"}));
   EXPECT_EQ(trouble_of("whole.wav", whole), "");
   EXPECT_EQ(trouble_of("head.wav", whole.substr(0, whole.size() - 44)), "") << "its writer counted the head";
-  std::string stream = whole;
-  stream.replace(40, 4, "\xff\xff\xff\xff");
-  EXPECT_EQ(trouble_of("stream.wav", stream), "");
+  for (const char* unknown : {"\xff\xff\xff\xff", "\0\xf0\xff\x7f", "\0\xff\xff\x7f"}) {
+    std::string stream = whole;
+    stream.replace(40, 4, unknown, 4);
+    EXPECT_EQ(trouble_of("stream.wav", stream), "");
+  }
   // The samples may lie behind another chunk, of an odd size.
   std::string listed = whole;
   listed.insert(36, std::string("LIST\x03\0\0\0abc\0", 12));
   EXPECT_EQ(trouble_of("listed.wav", listed), "");
   EXPECT_TRUE(mentions(trouble_of("cut.wav", listed.substr(0, 2056)), {"is cut short: 2000 bytes of its"}));
+  // AIFF, whose numbers are big-endian: 100 samples of two bytes, and the half of them.
+  const std::string aiff = std::string(
+                               "FORM\0\0\0\xf6"
+                               "AIFFCOMM\0\0\0\x12\0\x01\0\0\0\x64\0\x10\x40\x0b\xfa\0\0\0\0\0\0\0",
+                               46) +
+                           std::string("SSND\0\0\0\xd0\0\0\0\0\0\0\0\0", 16) + std::string(200, '\1');
+  EXPECT_EQ(trouble_of("whole.aiff", aiff), "");
+  EXPECT_NE(trouble_of("half.aiff", aiff.substr(0, 162)), "");
 }
 
 TEST(Sound, AToneKeepsItsPitchAtAnotherRate) {

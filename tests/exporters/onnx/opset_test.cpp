@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/text/error.h"
+#include "exporters/onnx/graph.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/onnx/onnx_float.h"
 #include "formats/onnx/onnx.pb.h"
@@ -25,6 +26,14 @@ using testing::FloatNetwork;
 using testing::mentions;
 using testing::RandomModel;
 using testing::RandomModelOptions;
+
+TEST(OnnxGraph, AFileIsNotLargerThanItsFormatHolds) {
+  OnnxGraph graph("net", {});
+  graph.integers("sizes", {1, 2, 3});
+  const std::size_t size = graph.bytes().size();
+  EXPECT_EQ(graph.bytes(size).size(), size);
+  EXPECT_TRUE(mentions(error_of([&] { graph.bytes(size - 1); }), {"onnx: ", "2 GiB"}));
+}
 
 /// ONNX's own table, docs/Versioning.md.
 const std::map<std::int64_t, std::int64_t> kIrVersions = {{13, 7}, {14, 7}, {15, 8}, {16, 8}, {17, 8},
