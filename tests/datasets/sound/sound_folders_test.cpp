@@ -221,7 +221,7 @@ TEST(Sound, AFileThatIsCutShortIsDamaged) {
   const std::string aiff = std::string(
                                "FORM\0\0\0\xf6"
                                "AIFFCOMM\0\0\0\x12\0\x01\0\0\0\x64\0\x10\x40\x0b\xfa\0\0\0\0\0\0\0",
-                               46) +
+                               38) +
                            std::string("SSND\0\0\0\xd0\0\0\0\0\0\0\0\0", 16) + std::string(200, '\1');
   EXPECT_EQ(trouble_of("whole.aiff", aiff), "");
   EXPECT_NE(trouble_of("half.aiff", aiff.substr(0, 162)), "");
