@@ -46,22 +46,24 @@ def load(model, wanted):
     return model
 
 
-def train(model, pictures, seed, epochs, at_epoch=lambda epoch: None):
+def train(model, pictures, seed, epochs, stop_observers=None):
+    """The seconds that it took. `stop_observers`: applied to the modules after OBSERVED_EPOCHS."""
+    clock = Clock()
     # As in miniqat, weights alone decay.
     weights = [module.weight for module in model.modules() if isinstance(module, (nn.Conv2d, nn.Linear))]
     weights = weights or [parameter for parameter in model.parameters() if parameter.ndim > 1]
     others = [parameter for parameter in model.parameters() if all(parameter is not weight for weight in weights)]
     optimizer = torch.optim.SGD([{"params": weights, "weight_decay": DECAY}, {"params": others}], lr=0.1, momentum=MOMENTUM)
-    before = None
     for epoch, rate, x, labels in pictures.epochs(seed, epochs):
-        if epoch != before:
-            at_epoch(epoch)
-            before = epoch
+        if stop_observers and epoch == OBSERVED_EPOCHS:
+            model.apply(stop_observers)
+            stop_observers = None
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.zero_grad(set_to_none=True)
         nn.functional.cross_entropy(model(tensor(x)), torch.from_numpy(labels)).backward()
         optimizer.step()
+    return clock.seconds()
 
 
 def logits_of(model):
@@ -79,13 +81,7 @@ def pytorch(network, bits, wanted, pictures, seed, epochs):
     model = nn.Sequential(quantization.QuantStub(), load(BUILDERS[network](nn.ReLU), wanted), quantization.DeQuantStub())
     model = prepared_for_qat(model, True)
 
-    def freeze(epoch):
-        if epoch == OBSERVED_EPOCHS:
-            model.apply(quantization.disable_observer)
-
-    clock = Clock()
-    train(model, pictures, seed, epochs, freeze)
-    seconds = clock.seconds()
+    seconds = train(model, pictures, seed, epochs, quantization.disable_observer)
     simulated = answers(logits_of(model.eval()), pictures.test)
     integers = answers(logits_of(quantization.convert(model)), pictures.test)
     report(pictures, simulated, integers, seconds, f"PyTorch {torch.__version__}, qnnpack")
@@ -99,13 +95,7 @@ def torchao(network, bits, wanted, pictures, seed, epochs):
     example = torch.zeros(BATCH, 1, 28, 28)
     model = prepared_by_export(load(BUILDERS[network](nn.ReLU), wanted), example)
 
-    def freeze(epoch):
-        if epoch == OBSERVED_EPOCHS:
-            model.apply(pt2e.disable_observer)
-
-    clock = Clock()
-    train(model, pictures, seed, epochs, freeze)
-    seconds = clock.seconds()
+    seconds = train(model, pictures, seed, epochs, pt2e.disable_observer)
     pt2e.move_exported_model_to_eval(model)
     simulated = answers(logits_of(model), pictures.test)
     integers = lower_pt2e_quantized_to_x86(convert_pt2e(model), (example,))
@@ -130,9 +120,7 @@ def brevitas(network, bits, wanted, pictures, seed, epochs):
                           *conv(1, 6, 5, padding=2), *conv(6, 16, 5, padding=0), nn.Flatten(), dense(400, 120), relu(),
                           dense(120, 84), relu(), dense(84, 10), quantized.QuantIdentity(bit_width=8))
     load(model.train(), wanted)
-    clock = Clock()
-    train(model, pictures, seed, epochs)
-    seconds = clock.seconds()
+    seconds = train(model, pictures, seed, epochs)
     simulated = answers(logits_of(model.eval()), pictures.test)
     with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
         export_onnx_qcdq(model, args=torch.zeros(BATCH, 1, 28, 28), export_path=file.name, dynamo=False)
