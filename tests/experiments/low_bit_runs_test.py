@@ -1,4 +1,4 @@
-"""experiments/low-bit-ablations, low-bit-control, low-bit-results, cifar10-results and mlperf-tiny-results with a program that
+"""experiments/low-bit-ablations, low-bit-control, low-bit-results, accuracy-results and mlperf-tiny-results with a program that
 trains nothing:
 they go on where they were killed, repeat nothing that a ledger has, and say which of its results were made by other flags.
 
@@ -159,7 +159,7 @@ class LowBitRunsTest(unittest.TestCase):
 
     def start_queue(self, *arguments, runs="runs"):
         (self.here / "calls").unlink(missing_ok=True)
-        return subprocess.Popen([SCRIPTS / "cifar10-results", "--data-dir", "/data/cifar10", "--runs", self.here / runs,
+        return subprocess.Popen([SCRIPTS / "accuracy-results", "--cifar10", "/data/cifar10", "--runs", self.here / runs,
                                  "--program", self.program, "--ledger", self.ledger, *arguments],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -191,11 +191,11 @@ class LowBitRunsTest(unittest.TestCase):
         status, _ = self.stopped_queue(signal.SIGTERM, "resnet20-w4a4-1", "--only", "resnet20-*-1")
         self.assertEqual(status, 128 + signal.SIGTERM)
         calls = (self.here / "calls").read_text().splitlines()
-        self.assertEqual([call.split()[0] for call in calls], ["train", "train", "eval", "train", "stopped"])
+        self.assertEqual([call.split()[0] for call in calls], ["train", "train", "eval", "calibrate", "train", "stopped"])
         done = self.queue("--only", "resnet20-w4a4-1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(self.calls[0], "^train .*--weight-bits 4 .*--epochs 40 .*--resume --out .*/resnet20-w4a4-1$")
-        row = "| `resnet20` | W4A4, ends 8 | 40, 0.02 | 70.00 |  | +0.00 | -0.2 | so far yes | 75.00 | 5 |"
+        row = "| `resnet20` | W4A4, ends 8 | 40, 0.02 | 1 | 50.00 | 70.00 | +0.00 | -0.20 | so far yes | 75.00 | 5.0 |"
         self.assertIn(row, done.stdout)
 
     def test_a_killed_queue_leaves_no_run_behind(self):
@@ -211,18 +211,21 @@ class LowBitRunsTest(unittest.TestCase):
     def test_a_queue_is_complete_in_the_ledger(self):
         made = self.queue()
         self.assertEqual(made.returncode, 0, made.stderr)
-        names = [call.split("/")[-1] for call in self.calls if not call.startswith("eval")]
+        names = [call.split("/")[-1] for call in self.calls if call.startswith(("train", "quantize"))]
+        calibrated = [call.split("/")[-1] for call in self.calls if call.startswith("calibrate")]
+        self.assertEqual(calibrated[:2], ["resnet20-w8a8-1-calibrated", "resnet20-w4a4-1-calibrated"])
         rows = ("float", "w8a8", "w4a4", "w3a3", "w2a2", "all-w4a4", "all-w2a2", "quantize-w4a4")
         self.assertEqual(names[:9], [f"resnet20-{row}-1" for row in rows] + ["resnet20-float-2"])
         self.assertEqual((len(names), names[15]), (24, "mobilenet_v1-float-1"))
         # Seed 2 of all has 2 hundredths more, its float run as well; the rate is that of 100 pictures a step.
-        self.assertIn("| `resnet20` | float | 160, 0.1 | 70.00 | 72.00 | 71.00 ± 1.00 | >= 91.9 | no |  | 5 |", made.stdout)
-        self.assertIn("| W2A2, all | 60, 0.1 | 70.00 | 72.00 | +0.00 ± 0.00 | -3.0 | yes | 75.00, 75.00 | 5 |", made.stdout)
+        self.assertIn("| `resnet20` | float | 160, 0.1 | 2 |  | 71.00 ± 1.00 |  | >= 91.9 | no |  | 5.0 |", made.stdout)
+        self.assertIn("| W2A2, all | 60, 0.1 | 2 | 50.00 | 71.00 | +0.00 ± 0.00 | -3.00 | yes | 75.00 | 5.0 |", made.stdout)
         again = self.queue(runs="elsewhere")
         self.assertEqual((again.stdout, again.stderr, self.calls), (made.stdout, "", []))
         record = json.loads(self.ledger.read_text().splitlines()[1])
         printed = self.queue("--print").stdout.splitlines()
         self.assertEqual("miniqat " + record["command"], printed[1])
+        self.assertRegex(printed[2], "^miniqat calibrate --run resnet20-float-1 .*--out resnet20-w8a8-1-calibrated$")
         self.assertIn("--data-dir DIR --threads 2 --model resnet20 --weight-bits 8", record["command"])
         self.assertEqual((record["run"], record["seconds"], record["commit"]), ("resnet20-w8a8-1", 300, "abc"))
         self.assertNotIn(str(self.here), self.ledger.read_text())
