@@ -157,14 +157,10 @@ void require_outputs(const Classifier& classifier, const datasets::Dataset& data
 
 }  // namespace
 
-namespace {
-
 const Task& guessed_task(const std::string& model, const datasets::Dataset& dataset) {
   if (is_model_name(model) && models::find_model(model).reconstructs) return reconstruction();
   return task_for(dataset);
 }
-
-}  // namespace
 
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset) {
   const Task& task = options.task == nullptr ? guessed_task(options.model, dataset) : *options.task;

@@ -65,9 +65,12 @@ struct ClassifierOptions {
   std::string output = {};
   /// For errors: so many such batches are one of --batch-size.
   std::int64_t shards = 1;
-  /// Null: what the data are for (task_for()).
+  /// Null: guessed_task().
   const Task* task = nullptr;
 };
+
+/// The task of a network where nobody names one: what the data are for (task_for()), or a model for one task has that.
+const Task& guessed_task(const std::string& model, const datasets::Dataset& dataset);
 
 /// Builds a model for a data set's examples, or reads it from a file and checks that its input and its first
 /// output fit the data set, the task and the batch size. Of a file with several outputs one is kept (choose_output());

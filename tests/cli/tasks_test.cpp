@@ -86,6 +86,19 @@ TEST_F(TasksTest, RangesTakeAllValuesWhereTheAnswerIsANumber) {
   run(classify + "--ema-decay 0.9 --out asked");
 }
 
+TEST_F(TasksTest, ARunGoesOnWithTheTaskThatItsDataMean) {
+  const std::string flags = concat(" --float --steps 2", kShort);
+  run("train --dataset sums.csv --target sum --out guessed" + flags);
+  run("train --resume --out guessed --task auto --steps 3");
+  EXPECT_EQ(json_of(place_.path() / "guessed/summary.json")["steps"], 3);
+  EXPECT_EQ(json_of(place_.path() / "guessed/config.json")["task"], "regress");
+  // A loss for numbers: the network of another task is not even made.
+  run("train --dataset flags.csv --target up --task reconstruct --huber 1 --out asked" + flags);
+  testing::expect_text(refused("train --resume --out asked --task auto --steps 3"),
+                       {"--task auto is classify for ", "flags.csv, and differs from the run's own (\"reconstruct\")"});
+  EXPECT_EQ(json_of(place_.path() / "asked/summary.json")["steps"], 2);
+}
+
 TEST_F(TasksTest, ARegressionGoesFromATableToIntegersInC) {
   const std::string trained =
       run(concat("train --dataset sums.csv --target sum --float --epochs 30 --out float", kShort));

@@ -146,6 +146,8 @@ struct TrainSettings {
   std::set<std::string> given = {};
   /// They were read from the config.json of a run, which may be older than what checks them.
   bool of_a_run = false;
+  /// They go on with a run by --task auto: the data must mean `task`.
+  bool task_is_guessed = false;
 
   /// Pictures in a slice.
   std::int64_t slice_size() const { return batch_size / shards; }

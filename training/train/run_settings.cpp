@@ -49,11 +49,17 @@ void adopt_same_class_weights(TrainSettings& wanted, const TrainSettings& begun)
   if (given == numbers || nlohmann::json(given) == nlohmann::json(own)) wanted.class_weights = begun.class_weights;
 }
 
+/// What --task auto means on data of one's own, only these can tell: make_networks() looks there.
+void adopt_guessed_task(TrainSettings& wanted, const TrainSettings& begun) {
+  if (known_task(wanted) != nullptr || wanted.task == begun.task) return;
+  wanted.task = begun.task;
+  wanted.task_is_guessed = true;
+}
+
 /// With what values stand for that leave something open ("auto", 0 threads), for a run with that task.
 TrainSettings meant(TrainSettings settings, const Task& task) {
   settings.rewrite.ranges = ranges_for(settings.rewrite.ranges, task);
   resolve(settings);
-  // What files of one's own are for, only these can tell.
   if (const Task* known = known_task(settings)) settings.task = known->name;
   return settings;
 }
@@ -97,6 +103,7 @@ TrainSettings begun_settings(const RunDirectory& run) {
 void require_same_run(TrainSettings& wanted, const TrainSettings& begun) {
   adopt_same_bits(wanted, begun);
   adopt_same_class_weights(wanted, begun);
+  adopt_guessed_task(wanted, begun);
   const Task& task = task_of(begun);
   const TrainSettings meant_now = meant(wanted, task), meant_then = meant(begun, task);
   TrainSettings::visit([&](const char* name, auto access, const char*) {

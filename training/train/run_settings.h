@@ -22,8 +22,8 @@ TrainSettings begun_settings(const RunDirectory& run);
 /// A run goes on with the settings it began with: others would make it another run. Throws UsageError that names the
 /// first setting of `wanted` that differs, but for those that change no step (and the length, which the trainer looks
 /// at when the data are there). What says the same in other words is no difference, and `wanted` gets the run's own:
-/// "auto" for what it stands for, ranges by task. The run has a copy of its bits file, so the content must not differ,
-/// and `wanted` gets the name of the copy.
+/// "auto" for what it stands for, ranges by task. (Of data of one's own TrainingTask compares the guess of --task
+/// auto.) The run has a copy of its bits file, so the content must not differ, and `wanted` gets the name of the copy.
 void require_same_run(TrainSettings& wanted, const TrainSettings& begun);
 
 }  // namespace miniqat::training

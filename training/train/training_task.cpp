@@ -6,6 +6,7 @@
 #include "core/graph/graph_json.h"
 #include "core/graph/reach.h"
 #include "core/text/error.h"
+#include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "quantize/quantizers.h"
 #include "quantize/range_kind.h"
@@ -66,9 +67,18 @@ quantize::RewriteReport quantize_training(Classifier& network, const TrainSettin
   return made;
 }
 
+/// Throws UsageError where --task auto would make another run of one that goes on.
+void require_guessed_task(const TrainSettings& settings, const datasets::Dataset& data) {
+  const std::string guess = guessed_task(settings.model, data).name;
+  if (guess != settings.task)
+    throw UsageError(concat("--task auto is ", guess, " for ", settings.dataset, ", and differs from the run's own (",
+                            quote(settings.task), "); leave it out to resume"));
+}
+
 TrainingNetworks make_networks(const TrainSettings& settings) {
   TrainingNetworks made;
   made.data = load_wanted_data(settings);
+  if (settings.task_is_guessed) require_guessed_task(settings, made.data.train);
   made.training = make_classifier(classifier_options(settings), made.data.train);
   require_answers(made.data, *made.training.task);
   if (is_graph_file(settings.model)) made.model_graph = graph_to_json(made.training.graph);
