@@ -309,7 +309,7 @@ class UserFiles {
       fail(source, " must be texts, one for each class");
     std::vector<std::string> names;
     for (std::int64_t i = 0; i < array.elements(); ++i) {
-      names.push_back(array.text(i));
+      names.push_back(array.text(i, source));
       // They go into files that have a name a line.
       if (printable(names.back()) != names.back()) fail(source, ": ", quote(names.back()), " has control characters");
     }

@@ -14,7 +14,7 @@ namespace {
 float number_at(const NumpyArray& array, std::int64_t i, const Shape& shape, const std::string& source) {
   pause_at(i);
   if (array.kind == 'b') return array.bytes[static_cast<std::size_t>(i)] != 0 ? 1.0F : 0.0F;
-  if (array.kind != 'f') return static_cast<float>(array.integer(i));
+  if (array.kind != 'f') return static_cast<float>(array.integer(i, source));
   const double value = real_at(array, i, source);
   if (std::isfinite(value) && std::abs(value) <= std::numeric_limits<float>::max()) return static_cast<float>(value);
   fail(source, " holds ", exact(value), " at ", place_in(shape, i),
@@ -28,9 +28,10 @@ Tensor floats_of(const NumpyArray& array, const Shape& shape, const std::string&
   return numbers;
 }
 
-bool are_zeros_and_ones(const NumpyArray& array) {
+bool are_zeros_and_ones(const NumpyArray& array, const std::string& source) {
   for (std::int64_t i = 0; i < array.elements(); ++i)
-    if (const std::int64_t value = array.integer(i); value != 0 && value != 1 && array.kind != 'b') return false;
+    if (const std::int64_t value = array.integer(i, source); value != 0 && value != 1 && array.kind != 'b')
+      return false;
   return true;
 }
 
@@ -49,7 +50,7 @@ Tensor whole_labels(const NumpyArray& array, const std::string& source) {
 std::vector<std::string> texts_of(const NumpyArray& array, const std::string& source) {
   std::vector<std::string> texts;
   for (std::int64_t i = 0; i < array.elements(); ++i) {
-    std::string text = array.text(i);
+    std::string text = array.text(i, source);
     // They go into files that must be UTF-8, a name a line.
     if (text.empty() || printable(text) != text)
       fail(source, " gives example ", i, " the class ", quote(text),
@@ -83,7 +84,7 @@ void put_answers(const NumpyArray& array, const std::string& source, Answers ans
   }
   const bool several = array.kind != 'f' && rank == 2 && !one_each && answers != Answers::kClasses;
   if (answers == Answers::kTargets || (array.kind == 'f' && answers == Answers::kAuto) ||
-      (several && array.elements() > 0 && are_zeros_and_ones(array))) {
+      (several && array.elements() > 0 && are_zeros_and_ones(array, source))) {
     if (rank < 1 || rank > 2 || array.elements() == 0)
       fail(source, " has the shape ", shape_text(array.shape), "; numbers to predict are [n] or [n, k]");
     part.targets = floats_of(array, {array.shape[0], rank == 1 ? 1 : array.shape[1]}, source);

@@ -106,7 +106,7 @@ void copy_integers(const NumpyArray& array, const std::string& source, std::uint
   for (std::int64_t i = 0; i < count; ++i) {
     pause_at(i);
     // A boolean is a byte of the file, which may hold any number; numpy takes each but 0 for true.
-    const std::int64_t stored = array.integer(i), value = array.kind == 'b' ? (stored != 0 ? 255 : 0) : stored;
+    const std::int64_t stored = array.integer(i, source), value = array.kind == 'b' ? (stored != 0 ? 255 : 0) : stored;
     if (value < 0 || value > 255)
       fail(source, " holds ", value, " at element ", i, "; numbers of pixels must be in [0, 255]");
     pixels[i] = static_cast<std::uint8_t>(value);
@@ -174,7 +174,7 @@ Tensor labels_of(const NumpyArray& array, const std::string& source) {
          "; labels must be integers, [n] or [n, 1]");
   Tensor labels(Shape{array.shape[0]}, DType::kInt32);
   for (std::int64_t i = 0; i < array.shape[0]; ++i) {
-    const std::int64_t label = array.integer(i);
+    const std::int64_t label = array.integer(i, source);
     if (label < 0 || label >= kMostClasses)
       fail(source, " gives example ", i, " the label ", label, "; labels must be in [0, ", kMostClasses, ")");
     labels.data<std::int32_t>()[i] = static_cast<std::int32_t>(label);

@@ -183,14 +183,14 @@ std::int64_t NumpyArray::elements() const {
   return count;
 }
 
-std::int64_t NumpyArray::integer(std::int64_t i) const {
-  if (kind == 'f' || kind == 'U') fail(kind == 'f' ? "floats" : "texts", " are no integers");
+std::int64_t NumpyArray::integer(std::int64_t i, const std::string& source) const {
+  if (kind == 'f' || kind == 'U') fail(source, " holds ", kind == 'f' ? "floats" : "texts", ", no integers");
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data() + i * item, item);
   const int unused = 64 - 8 * item;
   if (kind == 'i') return static_cast<std::int64_t>(value << unused) >> unused;
   if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    fail("the integer ", value, " is too large");
+    fail(source, " holds ", value, " at element ", i, "; integers must be below 2^63");
   return static_cast<std::int64_t>(value);
 }
 
@@ -221,14 +221,14 @@ void check_npy(std::string_view head, std::uint64_t size, const std::string& pat
   require_size(read_head(head, path), size, path);
 }
 
-std::string NumpyArray::text(std::int64_t i) const {
-  if (kind != 'U') fail("numbers are no texts");
+std::string NumpyArray::text(std::int64_t i, const std::string& source) const {
+  if (kind != 'U') fail(source, " holds numbers, no texts");
   std::string text;
   for (int place = 0; place < item; place += 4) {
     std::uint32_t code = 0;
     std::memcpy(&code, bytes.data() + i * item + place, sizeof code);
     if (code == 0) break;
-    if (code > 0x10ffff || utf8::in(code, 0xd800, 0xdfff)) fail("text ", i, " is not Unicode");
+    if (code > 0x10ffff || utf8::in(code, 0xd800, 0xdfff)) fail(source, ": text ", i, " is not Unicode");
     const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
     const std::uint32_t mark = more == 0 ? 0 : 0xff00U >> (more + 1) & 0xffU;
     text += static_cast<char>(mark | code >> 6 * more);

@@ -19,10 +19,11 @@ struct NumpyArray {
   std::string bytes;
 
   std::int64_t elements() const;
-  /// Element i of integers and bools. Throws Error for floats, for texts and for numbers above 2^63 - 1.
-  std::int64_t integer(std::int64_t i) const;
-  /// Element i of texts, as UTF-8. Throws Error for numbers and for what no character is.
-  std::string text(std::int64_t i) const;
+  /// Element i of integers and bools. Throws Error that names `source` for floats, for texts and for numbers above
+  /// 2^63 - 1.
+  std::int64_t integer(std::int64_t i, const std::string& source) const;
+  /// Element i of texts, as UTF-8. Throws Error that names `source` for numbers and for what no character is.
+  std::string text(std::int64_t i, const std::string& source) const;
 };
 
 /// "[2, 28, 28]"

@@ -41,15 +41,25 @@ std::string refused_pixels(const std::string& bytes) {
 
 TEST(NpyTest, NumbersOfAnyWidthAreRead) {
   const NumpyArray narrow = parse_npy(npy_bytes("|i1", "3,", elements<std::int8_t>({-128, -1, 127})), "a");
-  EXPECT_EQ(narrow.integer(0), -128);
-  EXPECT_EQ(narrow.integer(1), -1);
-  EXPECT_EQ(narrow.integer(2), 127);
+  EXPECT_EQ(narrow.integer(0, "a"), -128);
+  EXPECT_EQ(narrow.integer(1, "a"), -1);
+  EXPECT_EQ(narrow.integer(2, "a"), 127);
   const NumpyArray wide = parse_npy(npy_bytes("<u8", "2,", elements<std::uint64_t>({7, ~std::uint64_t{0}})), "a");
-  EXPECT_EQ(wide.integer(0), 7);
-  EXPECT_TRUE(mentions(error_of([&] { wide.integer(1); }), {"too large"}));
+  EXPECT_EQ(wide.integer(0, "a"), 7);
+  EXPECT_TRUE(mentions(error_of([&] { wide.integer(1, "a"); }),
+                       {"a holds 18446744073709551615 at element 1; integers must be below 2^63"}));
   const NumpyArray unsigned_half = parse_npy(npy_bytes("<u2", "1, 1", elements<std::uint16_t>({65535})), "a");
-  EXPECT_EQ(unsigned_half.integer(0), 65535);
+  EXPECT_EQ(unsigned_half.integer(0, "a"), 65535);
   EXPECT_EQ(unsigned_half.shape, (std::vector<std::int64_t>{1, 1}));
+}
+
+TEST(NpyTest, WhatIsNoElementOfThatKindIsNamed) {
+  const NumpyArray texts = parse_npy(npy_bytes("<U1", "2,", elements<std::uint32_t>({'x', 0xd800})), "a");
+  EXPECT_EQ(texts.text(0, "a"), "x");
+  EXPECT_TRUE(mentions(error_of([&] { texts.text(1, "a"); }), {"a: text 1 is not Unicode"}));
+  EXPECT_TRUE(mentions(error_of([&] { texts.integer(0, "a"); }), {"a holds texts, no integers"}));
+  const NumpyArray numbers = parse_npy(npy_bytes("|u1", "1,", "x"), "a");
+  EXPECT_TRUE(mentions(error_of([&] { numbers.text(0, "a"); }), {"a holds numbers, no texts"}));
 }
 
 TEST(NpyTest, DamagedFilesAreNamed) {

@@ -38,6 +38,7 @@ std::string element(const std::string& type, const std::string& word) {
   const double value = word == "nan" ? std::nan("") : word == "inf" ? INFINITY : std::stod(word);
   if (type == "<f8") return bytes_of(value);
   if (type == "<f4") return bytes_of(static_cast<float>(value));
+  if (type == "<u8") return bytes_of(static_cast<std::uint64_t>(value));
   if (type == "<i8") return bytes_of(static_cast<std::int64_t>(value));
   if (type == "<i2") return bytes_of(static_cast<std::int16_t>(value));
   return bytes_of(static_cast<std::uint8_t>(value));
@@ -124,6 +125,12 @@ const Case kCases[] = {
      "error: (x_train) holds nan at [1,0]; all numbers must be finite"},
     {"x_train <f4 2,2: 1 2 3 inf\ny_train |u1 2: 0 1", "error: (x_train) holds inf at [1,1]"},
     {"x_train <f8 2,1: 1 1e39\ny_train |u1 2: 0 1", "error: (x_train) holds 1e+39 at [1,0], too large"},
+    {"x_train <f4 2,1: 1 2\ny_train <u8 2: 1 9223372036854775808",
+     "error: (y_train) holds 9223372036854775808 at element 1; integers must be below 2^63"},
+    {"x_train <f4 2,1: 1 2\ny_train <u8 2,2: 1 0 0 9223372036854775808",
+     "error: (y_train) holds 9223372036854775808 at element 3"},
+    {"x_train <u8 2,1,2: 1 0 0 9223372036854775808\ny_train |u1 2: 0 1",
+     "error: (x_train) holds 9223372036854775808 at element 3"},
     {"x_train <f4 2,1: 1 2\ny_train <f4 2: nan 1", "error: (y_train) holds nan at [0,0]"},
     {"x_train <f4 2: 1 2\ny_train |u1 2: 0 1", "error: (x_train) has the shape [2]; numbers must be [n, features]"},
     {"x_train <f4 0,2:\ny_train |u1 0:", "error: (x_train) has the shape [0, 2]: there is no number"},

@@ -35,7 +35,7 @@ MINIQAT_READER(npy)(const std::uint8_t* data, std::size_t size) {
     fuzz::require(tensor.elements() == array.elements(), "each number is a pixel");
   if (fuzz::accepts([&] { tensor = labels_of(array, "in"); }))
     for (std::int64_t i = 0; i < tensor.elements(); ++i)
-      fuzz::require(tensor.data<std::int32_t>()[i] == array.integer(i), "labels are what the file holds");
+      fuzz::require(tensor.data<std::int32_t>()[i] == array.integer(i, "in"), "labels are what the file holds");
   return 0;
 }
 
