@@ -44,7 +44,7 @@ class AnswerColumn {
       fail(text_, " is no number, but ", real_,
            " is one: a column has either classes, texts or whole numbers, or numbers to predict");
     if (!text_.empty()) return true;
-    return real_.empty() && classes_.size() <= kFew && 2 * classes_.size() <= rows_;
+    return real_.empty() && !has_infinite_ && classes_.size() <= kFew && 2 * classes_.size() <= rows_;
   }
 
   void put_classes(FoundParts& parts) const {
@@ -61,16 +61,20 @@ class AnswerColumn {
     }
     std::vector<std::string> names(classes_.begin(), classes_.end());
     sort_classes(names);
+    const bool are_whole = text_.empty() && real_.empty() && !has_infinite_;
     parts.remarks.notes.push_back(concat("note: ", file().string(), ": column ", printable(name_), " has ",
-                                         counted(names.size(), "class"), text_.empty() ? ", few whole numbers" : "",
-                                         ": ", shortened(joined(names))));
+                                         counted(names.size(), "class"), are_whole ? ", few whole numbers" : "", ": ",
+                                         shortened(joined(names))));
   }
 
  private:
   void look(const AnswerColumns& table, std::size_t row) {
     const std::string& text = table.columns[0][row];
     ++rows_;
-    if (const std::optional<double> value = number_in(text); !value) {
+    const std::optional<double> value = number_in(text);
+    if (value && !std::isfinite(*value)) {
+      has_infinite_ = true;
+    } else if (!value) {
       if (text_.empty()) text_ = concat(place(table, row), ": ", quote(text));
     } else if (real_.empty() && !whole_in(text)) {
       real_ = concat(quote(text), " in line ", table.lines[row]);
@@ -89,6 +93,8 @@ class AnswerColumn {
   std::set<std::string> classes_;
   /// The first text, and the first number that is no class, with their places.
   std::string text_, real_;
+  /// "inf" and the like: a word among texts, no number that can be predicted among others.
+  bool has_infinite_ = false;
 };
 
 void put_targets(const std::map<Part, AnswerColumns>& answers, const std::vector<std::string>& names,

@@ -59,6 +59,18 @@ const Case kCases[] = {
     {"== train.csv\na,target\n1.5,1\n2.5,2\n== test.csv\na,target\n3,1",
      "train [2,1] 1.5 2.5, classes 1 2: 0 1 | test [1,1] 3, classes 1 2: 0",
      {.answers = Answers::kClasses}},
+    // "inf" is a word among words, and no number to predict among numbers.
+    {"== train.csv\na,target\n1.5,inf\n2,b\n3,Infinity\n== test.csv\na,target\n4,inf",
+     "train [3,1] 1.5 2 3, classes Infinity b inf: 2 1 0 | test [1,1] 4, classes Infinity b inf: 2"},
+    {"== train.csv\na,target\n1.5,0\n2,b\n3,-inf\n== test.csv\na,target\n4,0",
+     "train [3,1] 1.5 2 3, classes -inf 0 b: 1 2 0 | test [1,1] 4, classes -inf 0 b: 1"},
+    {"== train.csv\na,target\n1.5,0\n2,0\n3,1\n4,1\n5,inf\n6,inf",
+     "error: train.csv\" line 6, column target: \"inf\" is no finite number of 32 bits"},
+    {"== train.csv\na,target\n1.5,0.5\n2,-inf", "error: line 3, column target: \"-inf\" is no finite number of 32"},
+    {"== train.csv\na,target\n1.5,b\n2,nan", "error: line 3, column target: a value is missing (\"nan\")"},
+    {"== train.csv\na,target\n1.5,inf\n2,1\n== test.csv\na,target\n3,1",
+     "train [2,1] 1.5 2, classes 1 inf: 1 0 | test [1,1] 3, classes 1 inf: 0",
+     {.answers = Answers::kClasses}},
     // Columns that are asked for.
     {"== train.csv\na,b,c\n1,2,3.5\n4,5,6.5\n== test.csv\na,b,c\n7,8,9.5",
      "train [2,1] 2 5, 2 targets c a: 3.5 1 6.5 4 | test [1,1] 8, 2 targets c a: 9.5 7",
@@ -220,6 +232,9 @@ TEST(NumberTables, NotesSayWhatTheColumnsAre) {
   EXPECT_TRUE(mentions(notes("== train.csv\na,label\n1.5,4\n2,5\n2,5\n== test.csv\na,label\n3,4"),
                        {"column label has 2 classes, few whole numbers: 4, 5",
                         "read as numbers [3,1], no pictures: ", "\"1.5\" is not a whole number"}));
+  EXPECT_TRUE(mentions(notes("== train.csv\na,label\n1.5,4\n2,inf\n== test.csv\na,label\n3,4",
+                             {.numbers = {.answers = Answers::kClasses}}),
+                       {"column label has 2 classes: 4, inf"}));
   EXPECT_TRUE(mentions(notes("== train.csv\na,label\n1.5,-4\n2,5.5\n== test.csv\na,label\n3,4"),
                        {"column label has numbers to predict, from -4 to 5.5"}));
   EXPECT_TRUE(mentions(notes("== train.csv\na,up,on\n1.5,0,1\n2,1,1\n== test.csv\na,up,on\n3,1,0",

@@ -40,6 +40,8 @@ TEST(Ts, GivesWhatTheTableSays) {
       "@equalLength true\n@seriesLength 2\n" +
           classes + "1,2:3,4:a\r\n\n # more\n5,6:7,8:a",
       "[2,2,2] 1 3 2 4 5 7 6 8, classes a b: 0 0");
+  expect("@classLabel true inf nan\n@data\n1:nan\n2:inf", "[2,1,1] 1 2, classes inf nan: 1 0");
+  expect("@targetLabel true\n@data\n1:2\n2:inf", "error: line 4, the number to predict: \"inf\" is no finite number");
   expect("@classLabel true 10 9\n@data\n1:10\n2:9", "[2,1,1] 1 2, classes 9 10: 1 0");
   expect("@targetLabel true\n@data\n1,2:-3.5\n3,4:8", "[2,2,1] 1 2 3 4, 1 targets: -3.5 8");
   expect("@classLabel false\n@data\n1,2\n3,4", "[2,2,1] 1 2 3 4");
