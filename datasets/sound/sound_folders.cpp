@@ -1,6 +1,7 @@
 #include "datasets/sound/sound_folders.h"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <string>
@@ -93,9 +94,9 @@ class SoundReader {
       require_no_dead_links(folder);
       files[part] = sounds_in(root_, folder);
     }
-    if (folders.size() == 1 && folders.begin()->second == root_) part_by_lists(files);
-    for (const auto& [part, list] : files) all_ += std::ssize(list);
     FoundParts found;
+    if (folders.size() == 1 && folders.begin()->second == root_) part_by_lists(files, found);
+    for (const auto& [part, list] : files) all_ += std::ssize(list);
     for (const auto& [part, list] : files)
       if (!list.empty()) found.found[part] = read_part(part, list, folders);
     for (const auto& [part, data] : found.found)
@@ -106,15 +107,36 @@ class SoundReader {
   }
 
  private:
-  void part_by_lists(std::map<Part, std::vector<std::string>>& files) const {
+  void part_by_lists(std::map<Part, std::vector<std::string>>& files, FoundParts& found) const {
     const std::vector<std::string> all = std::exchange(files.begin()->second, {});
     const Part rest = files.begin()->first;
     const std::set<std::string> tests = listed_in(root_ / kTests);
     const std::set<std::string> validation = listed_in(root_ / kValidation);
+    note_missing(kTests, tests, all, found);
+    note_missing(kValidation, validation, all, found);
     for (const std::string& file : all) {
       const Part part = tests.contains(file) ? Part::kTest : validation.contains(file) ? Part::kValidation : rest;
       files[part].push_back(file);
     }
+  }
+
+  /// Some may be missing: people use a part of Speech Commands. Throws Error if all are, since another part would be
+  /// the test part then.
+  void note_missing(const char* list, const std::set<std::string>& listed, const std::vector<std::string>& all,
+                    FoundParts& found) const {
+    // (Both are sorted by their bytes.)
+    std::vector<std::string> missing;
+    std::ranges::set_difference(listed, all, std::back_inserter(missing));
+    if (missing.empty()) return;
+    const std::string lists = concat(list, " lists ", counted(listed.size(), "file"), ", of which "),
+                      example = quote(missing.front());
+    if (missing.size() == listed.size())
+      fail(root_, ": ", lists, "none is there, ", example,
+           " for instance: a line is the path of a sound inside the folder; correct the list or remove it");
+    const bool is_one = missing.size() == 1;
+    found.remarks.notes.push_back(concat("note: ", root_.string(), ": ", lists, missing.size(),
+                                         is_one ? " is not there: " : " are not there, ", example,
+                                         is_one ? "" : " for instance"));
   }
 
   PartData read_part(Part part, const std::vector<std::string>& files, const std::map<Part, fs::path>& folders) {

@@ -119,6 +119,26 @@ TEST_F(SoundFoldersTest, TheListsOfSpeechCommandsAreTheParts) {
   EXPECT_EQ(splits.validation->file_of(0), "yes/2.wav");
 }
 
+TEST_F(SoundFoldersTest, AListMayNameMoreThanThereIs) {
+  for (const char* word : {"yes", "no"})
+    for (int i = 0; i < 4; ++i) write(concat(word, "/", i, ".wav"), tone(100));
+  write("testing_list.txt", "yes/1.wav\nno/1.wav\n");
+  EXPECT_TRUE(load().remarks().notes.empty());
+  write("testing_list.txt", "yes/1.wav\nno/1.wav\nup/1.wav\nup/0.wav\n");
+  write("validation_list.txt", "no/4.wav\nyes/2.wav\n");
+  const Splits splits = load();
+  EXPECT_EQ(splits.test.size(), 2);
+  EXPECT_EQ(splits.validation->size(), 1);
+  const std::string notes = joined(splits.remarks().notes, "|");
+  EXPECT_TRUE(mentions(notes, {"note: ", "sounds: testing_list.txt lists 4 files, of which 2 are not there, ",
+                               "\"up/0.wav\" for instance|note: ",
+                               "validation_list.txt lists 2 files, of which 1 is not there: \"no/4.wav\""}));
+  // Otherwise one file in six would become the test part.
+  write("testing_list.txt", "./yes/1.wav\n./no/1.wav\n");
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {"testing_list.txt lists 2 files, of which none is there, ",
+                                                   "\"./no/1.wav\" for instance: a line is the path of a sound"}));
+}
+
 TEST_F(SoundFoldersTest, ABrokenFileIsNamedOrLeftOut) {
   for (int i = 0; i < 6; ++i)
     for (const char* word : {"yes", "no"}) write(concat(word, "/", i, ".wav"), tone(100));
