@@ -71,6 +71,15 @@ Character first_character(std::string_view text) {
   return right ? Character{bytes, code} : Character{};
 }
 
+bool is_valid(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t bytes = first_character(text).bytes;
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
 std::size_t columns(std::string_view text) {
   std::size_t sum = 0;
   for_each_character(text, [&](std::string_view, std::size_t width) { sum += width; });

@@ -16,6 +16,9 @@ struct Character {
 /// The character that `text` begins with. `text` must not be empty.
 Character first_character(std::string_view text);
 
+/// Whether a text has no byte that is not UTF-8.
+bool is_valid(std::string_view text);
+
 constexpr bool in(std::uint32_t code, std::uint32_t low, std::uint32_t high) { return code >= low && code <= high; }
 
 /// The columns that a text of printable characters takes on a terminal: 2 for a wide character (Chinese, Japanese,

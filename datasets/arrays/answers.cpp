@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -116,7 +117,8 @@ void put_targets(const std::map<Part, AnswerColumns>& answers, const std::vector
       }
     parts.found.at(part).targets = std::move(targets);
   }
-  parts.target_names = names;
+  // Files that must be UTF-8 keep them.
+  std::ranges::transform(names, std::back_inserter(parts.target_names), printable);
   const std::string what = are_labels ? concat(names.size() == 1 ? "a label" : "labels", ", 0 or 1")
                                       : concat("numbers to predict, from ", exact(least), " to ", exact(greatest));
   parts.remarks.notes.push_back(concat("note: ", answers.begin()->second.file.string(), ": ",

@@ -7,6 +7,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "core/text/utf8.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -43,7 +44,9 @@ void require_no_answer(const std::filesystem::path& file, const std::vector<std:
 void fail_no_column(const std::filesystem::path& file, const std::vector<std::string>& names,
                     const std::string& wanted) {
   fail(file, " has no column ", quote(wanted), "; its columns are ", shortened(printable(joined(names))),
-       did_you_mean(wanted, names));
+       std::ranges::all_of(names, utf8::is_valid)
+           ? did_you_mean(wanted, names)
+           : ", which are not UTF-8: save the table as that, or give the number of a column, from 0");
 }
 
 std::vector<std::size_t> answer_columns(const std::filesystem::path& file, const std::vector<std::string>& names,

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "core/text/error.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
+#include "tests/cli/run_files.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/datasets/sound/wav.h"
 #include "tests/errors.h"
@@ -100,6 +102,21 @@ TEST_F(DataFlagsTest, OfAFileOfIntegersAreRefused) {
   expect_success(program("export bits --out net.miniqat"));
   expect_error(program("eval --model net.miniqat --dataset moves.ts --target a"), 2, {"--target has no effect"});
   expect_error(program("eval --model net.miniqat --dataset moves.ts --bands 20"), 2, {"--bands has no effect"});
+}
+
+/// A run would keep another name, and find its column no more.
+TEST_F(DataFlagsTest, NamesThatARunCannotKeepAreRefused) {
+  std::string table = "a,gr\xf6\xdf\x65,b\n";
+  for (int i = 0; i < 24; ++i) table += concat(i * 7 % 5, ",", i, ".25,", i % 2, "\n");
+  place_.write("latin1.csv", table);
+  for (const char* flag : {"--target gr\xf6\xdf\x65", "--target b --group-by gr\xf6\xdf\x65",
+                           "--target b --group-by a --test-groups \xe4"})
+    EXPECT_TRUE(mentions(refusal(concat("--dataset latin1.csv ", flag)), {"is not UTF-8", "the number of a column"}))
+        << flag;
+  const char* by_number = "--dataset latin1.csv --target 1,2 --out run";
+  EXPECT_EQ(program(concat("train --float --model mlp --steps 2 --batch-size 4 --threads 1 ", by_number)).status, 0);
+  EXPECT_EQ(json_of(path("run/summary.json"))["target_names"], (nlohmann::json{"gr\\xf6\\xdfe", "b"}));
+  EXPECT_EQ(nlohmann::json::parse(program("eval run --json").out)["targets"][0]["target"], "gr\\xf6\\xdfe");
 }
 
 /// What a run records of the front end is the usual one where there are no sounds.

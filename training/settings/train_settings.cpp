@@ -11,6 +11,7 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "core/text/utf8.h"
 #include "core/threads/parallel.h"
 #include "datasets/data_dir.h"
 #include "datasets/user_files.h"
@@ -154,11 +155,23 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
+/// A run would keep another text: its config.json is UTF-8.
+void require_utf8(const char* flag, const std::string& text) {
+  require(
+      utf8::is_valid(text),
+      concat(
+          flag, " ", quote(text),
+          " is not UTF-8, and so a run cannot keep it: save the table as UTF-8, or give the number of a column, from 0"));
+}
+
 }  // namespace
 
 datasets::NumberOptions number_options(const TrainSettings& settings) {
   if (settings.group_by.empty() && !settings.test_groups.empty())
     throw UsageError("--test-groups goes with --group-by, which says what a group is");
+  require_utf8("--target", settings.target);
+  require_utf8("--group-by", settings.group_by);
+  require_utf8("--test-groups", settings.test_groups);
   return {.inputs = settings.inputs,
           .target = words_of(settings.target),
           .answers = settings.answers,

@@ -74,6 +74,14 @@ TEST(Suggest, UpperAndLowerCaseAreTheSame) {
   EXPECT_EQ(did_you_mean("conv1/relu", Names{"conv1/Relu", "fc1/Relu"}), "; did you mean \"conv1/Relu\"?");
 }
 
+TEST(Utf8, TextsOfOtherEncodings) {
+  for (const char* text : {"", "plain", "Grüße", "数字\n"}) EXPECT_TRUE(utf8::is_valid(text)) << text;
+  for (const char* text : {"Gr\xfc\xdf"
+                           "e",
+                           "\xff", "a\xc3"})
+    EXPECT_FALSE(utf8::is_valid(text)) << printable(text);
+}
+
 TEST(Utf8, ColumnsOfATerminal) {
   EXPECT_EQ(utf8::columns(""), 0u);
   EXPECT_EQ(utf8::columns("plain"), 5u);

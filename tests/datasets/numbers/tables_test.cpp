@@ -83,6 +83,13 @@ const Case kCases[] = {
     {"== train.csv\na,b,c\n1,2,3.5",
      "error: has no column \"cc\"; its columns are a, b, c; did you mean \"c\"?",
      {.target = {"cc"}}},
+    // Names in Latin-1.
+    {"== train.csv\na,gr\xf6\xdf\x65,b\n1,2,3.5",
+     "error: has no column \"größe\"; its columns are a, gr\\xf6\\xdfe, b, which are not UTF-8: save the table as that",
+     {.target = {"größe"}}},
+    {"== train.csv\n\xe4,gr\xf6\xdf\x65\n1,2\n3,4.5\n== test.csv\n\xe4,gr\xf6\xdf\x65\n5,6",
+     "train [2,1] 1 3, 1 targets gr\\xf6\\xdfe: 2 4.5 | test [1,1] 5, 1 targets gr\\xf6\\xdfe: 6",
+     {.target = {"1"}}},
     {"== train.csv\na,b,c\n1,2,3.5", "error: the column \"2\" is asked for twice", {.target = {"c", "2"}}},
     {"== train.csv\nclass,b,label\n1,2.5,3", "error: has the columns \"class\" and \"label\"; say which"},
     {"== train.csv\na,b\n1,2.5\n3,4\n== test.csv\na,b\n5,6", "train [2,2] 1 2.5 3 4 | test [1,2] 5 6"},
