@@ -59,7 +59,12 @@ Sound read_sound(const std::filesystem::path& path) {
   const std::unique_ptr<SNDFILE, CloseSound> file(sf_open(path.c_str(), SFM_READ, &info));
   if (!file) fail(path, " is no sound that can be read: ", sf_strerror(nullptr));
   if (info.samplerate < 1 || info.channels < 1) fail(path, " has no samples");
-  if (info.frames > kLongestSeconds * info.samplerate) fail(path, " is longer than an hour");
+  // A FLAC stream's head does not say it; of an Ogg file without its last page nobody can.
+  const bool is_unknown = info.frames == SF_COUNT_MAX;
+  if (is_unknown && (info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_OGG)
+    fail(path, " is cut short: its last page is missing");
+  const std::int64_t announced = is_unknown ? 0 : info.frames;
+  if (announced > kLongestSeconds * info.samplerate) fail(path, " is longer than an hour");
   constexpr std::int64_t kBlock = 1 << 14;
   Sound sound{.samples = {}, .rate = info.samplerate};
   std::vector<float> block(static_cast<std::size_t>(kBlock * info.channels));
@@ -74,8 +79,8 @@ Sound read_sound(const std::filesystem::path& path) {
   }
   if (sf_error(file.get()) != SF_ERR_NO_ERROR) fail(path, " is a damaged sound: ", sf_strerror(file.get()));
   if (sound.samples.empty()) fail(path, " has no samples");
-  if (std::ssize(sound.samples) < info.frames)
-    fail(path, " is cut short: it has ", sound.samples.size(), " samples of ", info.frames);
+  if (std::ssize(sound.samples) < announced)
+    fail(path, " is cut short: it has ", sound.samples.size(), " samples of ", announced);
   if (const std::uint64_t missing = missing_bytes(path); missing > kHeadAtMost)
     fail(path, " is cut short: ", missing, " bytes of its samples are missing");
   for (const float sample : sound.samples)

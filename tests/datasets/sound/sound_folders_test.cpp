@@ -1,11 +1,13 @@
 #include "datasets/sound/sound_folders.h"
 
 #include <gtest/gtest.h>
+#include <sndfile.h>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
+#include "core/files/files.h"
 #include "core/text/suggest.h"
 #include "datasets/hold_out.h"
 #include "datasets/sound/sound.h"
@@ -243,6 +245,45 @@ TEST(Sound, AFileThatIsCutShortIsDamaged) {
                            std::string("SSND\0\0\x0f\xa8\0\0\0\0\0\0\0\0", 16) + std::string(4000, '\1');
   EXPECT_EQ(trouble_of("whole.aiff", aiff), "");
   EXPECT_TRUE(mentions(trouble_of("half.aiff", aiff.substr(0, 2054)), {"is cut short: 2000 bytes of its"}));
+}
+
+/// As libsndfile writes it: 20000 samples of noise, so that there are several frames.
+std::string noise_as(int format) {
+  const testing::TempDir place;
+  const std::filesystem::path path = place.path() / "noise";
+  SF_INFO info{.frames = 0, .samplerate = 8000, .channels = 1, .format = format, .sections = 0, .seekable = 0};
+  SNDFILE* file = sf_open(path.c_str(), SFM_WRITE, &info);
+  std::uint32_t bits = 1;
+  for (int i = 0; i < 20000; ++i) {
+    bits = bits * 1664525u + 1013904223u;
+    const auto sample = static_cast<std::int16_t>(bits >> 18);
+    sf_write_short(file, &sample, 1);
+  }
+  sf_close(file);
+  return read_file(path);
+}
+
+TEST(Sound, ACompressedFileThatIsCutShortIsDamaged) {
+  const testing::TempDir place;
+  const auto trouble_of = [&](const std::string& name, const std::string& bytes) {
+    const auto path = place.write(name, bytes);
+    return error_of([&] { read_sound(path); });
+  };
+  const std::string flac = noise_as(SF_FORMAT_FLAC | SF_FORMAT_PCM_16);
+  EXPECT_EQ(trouble_of("whole.flac", flac), "");
+  EXPECT_TRUE(mentions(trouble_of("half.flac", flac.substr(0, flac.size() / 2)),
+                       {"half.flac\" is cut short: it has 8192 samples of 20000"}));
+  EXPECT_TRUE(mentions(trouble_of("end.flac", flac.substr(0, flac.size() - 1)), {"end.flac\" is a damaged sound: "}));
+  EXPECT_TRUE(mentions(trouble_of("head.flac", flac.substr(0, 42)), {"head.flac\" has no samples"}));
+  // A stream's writer did not know the number of samples: 36 bits from byte 21 on.
+  std::string stream = flac;
+  stream[21] = static_cast<char>(stream[21] & 0xf0);
+  stream.replace(22, 4, 4, '\0');
+  EXPECT_EQ(trouble_of("stream.flac", stream), "");
+  const std::string ogg = noise_as(SF_FORMAT_OGG | SF_FORMAT_VORBIS);
+  EXPECT_EQ(trouble_of("whole.ogg", ogg), "");
+  EXPECT_TRUE(mentions(trouble_of("half.ogg", ogg.substr(0, ogg.size() / 2)),
+                       {"half.ogg\" is cut short: its last page is missing"}));
 }
 
 TEST(Sound, AToneKeepsItsPitchAtAnotherRate) {
