@@ -309,3 +309,12 @@ def mean_and_error(values):
     mean = sum(values) / len(values)
     spread = sum((v - mean) ** 2 for v in values) / max(len(values) - 1, 1)
     return mean, math.sqrt(spread / len(values))
+
+
+def pooled_deviation(groups):
+    """The standard deviation within groups of values; None without two values in a group."""
+    squares, freedom = 0, 0
+    for values in groups:
+        squares += sum((v - sum(values) / len(values)) ** 2 for v in values)
+        freedom += max(len(values) - 1, 0)
+    return math.sqrt(squares / freedom) if freedom else None

@@ -1,0 +1,414 @@
+"""The training loop of experiments/last-points: a network of few bits in miniqat's Session, which gives loss and gradients, and
+updates by the rules of last_points_methods. All else is as in `miniqat train`: pictures held out, their order and variation, the
+start of learned ranges, estimates of batch norms. Without a method the weights are those of the program, to the bit."""
+
+import contextlib
+import json
+import pathlib
+import time
+
+import miniqat
+import numpy as np
+
+import last_points_methods as methods
+
+# Of `train`, and its flags for these: docs/low-bits.md.
+BATCH, MOMENTUM, RATE_OF_RANGES = 128, 0.9, 0.003
+QUANTIZED = {'weight_bits': 2, 'activation_bits': 2, 'per_channel': True, 'bn_fold': 'late', 'ends_bits': 8, 'sums_bits': 8}
+RANGE_BATCHES, ESTIMATE_BATCHES = 16, 100
+# Nodes that are added to a training graph.
+FACTOR, TARGETS, TOTAL = 'last_points/factor', 'last_points/targets', 'last_points/total'
+
+
+def text_key(text):
+    """hash_text() of core/tensors/random.h: FNV-1a."""
+    key = 0xcbf29ce484222325
+    for byte in text.encode():
+        key = (key ^ byte) * 0x100000001b3 % 2 ** 64
+    return np.uint64(key)
+
+
+def mixed(a, b):
+    """mix() there: splitmix64's finaliser."""
+    def finalised(z):
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
+        return z ^ (z >> np.uint64(31))
+    with np.errstate(over='ignore'):
+        return finalised(finalised(np.asarray(a, np.uint64)) + np.uint64(0x9e3779b97f4a7c15) + np.asarray(b, np.uint64))
+
+
+def philox(key, counter):
+    """philox() there for an array of keys: [4, n] words of 32 bits (Salmon et al. 2011, section 3.3)."""
+    low, shift = np.uint64(0xffffffff), np.uint64(32)
+    words = [np.full_like(key, counter), *(np.zeros_like(key) for _ in range(3))]
+    keys = [key & low, key >> shift]
+    for _ in range(10):
+        first, second = np.uint64(0xd2511f53) * words[0], np.uint64(0xcd9e8d57) * words[2]
+        words = [(second >> shift) ^ words[1] ^ keys[0], second & low, (first >> shift) ^ words[3] ^ keys[1], first & low]
+        keys = [(keys[0] + np.uint64(0x9e3779b9)) & low, (keys[1] + np.uint64(0xbb67ae85)) & low]
+    return words
+
+
+def crops(seed, batch, count, pad):
+    """(top, left, mirrored) of each picture of a batch: draw_augmentation() of datasets/augment.h with flips."""
+    keys = mixed(mixed(mixed(text_key('datasets/augment'), seed), batch), np.arange(count))
+    words = [*philox(keys, 0), *philox(keys, 1)]
+    draws = [words[i] << np.uint64(32) | words[i + 1] for i in (0, 2, 4)]
+    # Random::below() draws again with a chance of 2^-60, which is left out.
+    return [(d % np.uint64(n)).astype(int) - shift for d, n, shift in zip(draws, (2 * pad + 1, 2 * pad + 1, 2), (pad, pad, 0))]
+
+
+def varied(images, ground, seed, batch, pad=4):
+    """A batch of pictures, cropped and mirrored as --augment crop-flip does."""
+    height, width = images.shape[1:3]
+    padded = np.full((len(images), height + 2 * pad, width + 2 * pad, images.shape[3]), ground, np.uint8)
+    padded[:, pad:-pad, pad:-pad] = images
+    result = np.empty_like(images)
+    for k, (top, left, mirrored) in enumerate(zip(*crops(seed, batch, len(images), pad))):
+        crop = padded[k, pad + top:pad + top + height, pad + left:pad + left + width]
+        result[k] = crop[:, ::-1] if mirrored else crop
+    return result
+
+
+def held_out(images, labels, n):
+    """Whether each picture is of the validation part: hold_out() of datasets/hold_out.h, by class."""
+    counts = np.bincount(labels)
+    if np.any(counts * n % len(labels)):
+        raise ValueError(f'{n} pictures cannot be held out: no whole share of each class')
+    hashes = np.full(len(images), 0xcbf29ce484222325, np.uint64)
+    for column in np.ascontiguousarray(images.reshape(len(images), -1).T):
+        hashes ^= column
+        hashes *= np.uint64(0x100000001b3)
+    hashes = mixed(text_key('datasets/hold_out'), hashes)
+    chosen = np.zeros(len(images), bool)
+    for label, count in enumerate(counts):
+        own = np.flatnonzero(labels == label)
+        chosen[own[np.argsort(hashes[own], kind='stable')[:count * n // len(labels)]]] = True
+    return chosen
+
+
+class Pictures:
+    """A training part and what is held out of it."""
+
+    def __init__(self, data, held):
+        chosen = held_out(data.images, data.labels, held)
+        self.scale, self.zero_point, self.classes = data.scale, data.zero_point, data.classes
+        self.images, self.labels = data.images[~chosen], data.labels[~chosen]
+        self.training = self._dataset(self.images, self.labels)
+        self.held = self._dataset(data.images[chosen], data.labels[chosen])
+
+    def _dataset(self, images, labels):
+        return miniqat.Dataset(images, labels, classes=self.classes, scale=self.scale, zero_point=self.zero_point)
+
+    @property
+    def steps(self):
+        """Of an epoch."""
+        return len(self.images) // BATCH
+
+    def batches(self, seed, first=0, varies=True):
+        """Endless (pictures, labels) from batch `first` on, as a run with this seed has them."""
+        numbers = miniqat.Dataset.of_numbers(np.arange(len(self.images))[:, None].astype(np.float32), self.labels)
+        for batch, (chosen, labels) in enumerate(miniqat.Loader(numbers, BATCH, seed=seed, first_batch=first), first):
+            images = self.images[chosen[:, 0].astype(int)]
+            images = varied(images, self.zero_point, seed, batch) if varies else images
+            yield miniqat.Bytes(images, self.scale, self.zero_point), labels
+
+
+class Flat:
+    """Variables, one behind the other in an array."""
+
+    def __init__(self, nodes):
+        self.shapes = {node['name']: tuple(node['attributes']['shape']) for node in nodes}
+        self.ends = dict(zip(self.shapes, np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()])))
+
+    def place(self, name):
+        end = int(self.ends[name])
+        return slice(end - int(np.prod(self.shapes[name])), end)
+
+    def gathered(self, arrays):
+        return np.concatenate([np.ravel(array) for array in arrays]).astype(np.float32)
+
+    def of(self, session):
+        return self.gathered(session.variable(name) for name in self.shapes)
+
+    def store(self, session, values):
+        for name, shape in self.shapes.items():
+            session.set_variable(name, values[self.place(name)].reshape(shape))
+
+
+class Network:
+    """A network of few bits at its start, from float variables. The few bits are those of weights with learned ranges."""
+
+    def __init__(self, model, pictures, variables, seed, quantized=None, width=1.0, rounds=True, teacher=None, share=0.0):
+        self.pictures, self.seed, self.teacher, self.share = pictures, seed, teacher, share
+        net = miniqat.make_classifier(model, pictures.training, batch_size=BATCH, width=width)
+        self.labels, self.loss = net.add_loss()
+        miniqat.create_training_graph(net.graph, **(quantized or QUANTIZED), ranges='auto')
+        self.net, self.evaluation = net, net.evaluation()
+        self._find_weights()
+        self.session = self._session(net.graph)
+        self._start(variables)
+        self.rounds = rounds
+        if not rounds:
+            self.session = self._open_session()
+        self._add_total(self.session.graph)
+
+    def _session(self, graph):
+        return miniqat.Session(graph, seed=self.seed, arithmetic='integer')
+
+    def _find_weights(self):
+        """Of all variables that steps change those of few bits, and with each of these the ends of its range."""
+        nodes = {node['name']: node for node in self.net.graph.nodes()}
+        trained = [n for n in nodes.values() if n['op'] == 'Variable' and n['attributes']['trainable']]
+        self.weights = Flat([n for n in trained if n['attributes']['update'] == 'additive'])
+        self.ends = Flat([n for n in trained if n['attributes']['update'] == 'multiplicative'])
+        self.quantizers = [n for n in nodes.values() if n['op'] == 'FakeQuant' and n['attributes']['range'] == 'learned'
+                           and nodes[n['inputs'][0]]['op'] == 'Variable']
+        for node in self.quantizers:
+            attributes = node['attributes']
+            assert attributes['symmetric'] and attributes['narrow_range'] and not attributes['power_of_two'], node['name']
+        index, lower, upper, limit = [], [], [], []
+        for node in self.quantizers:
+            name, at = node['inputs'][0], [self.ends.place(end) for end in node['inputs'][1:]]
+            own = np.arange(self.weights.place(name).start, self.weights.place(name).stop)
+            index.append(own)
+            for which, place in zip((lower, upper), at):
+                which.append(place.start + np.arange(len(own)) % (place.stop - place.start))
+            limit.append(np.full(len(own), 2 ** (node['attributes']['bits'] - 1) - 1, np.float32))
+        self.index, self.lower, self.upper, self.limit = map(np.concatenate, (index, lower, upper, limit))
+        self.sizes = [len(own) for own in index]
+
+    def layers(self):
+        """Where each layer's weights are among those of few bits."""
+        stops = np.cumsum(self.sizes)
+        return [slice(stop - size, stop) for stop, size in zip(stops, self.sizes)]
+
+    def _start(self, variables):
+        """Ranges start at least squares, as RangeStart has them (training/train/range_start.h)."""
+        self.session.restore(variables, 'by_name')
+        calibrated = self._session(self.evaluation.graph)
+        calibrated.restore(self.session.variables(), 'by_name')
+        batches = self.pictures.batches(self.seed, varies=False)
+        count = min(RANGE_BATCHES, self.pictures.steps)
+        miniqat.calibrate(calibrated, [{self.evaluation.images: next(batches)[0]} for _ in range(count)])
+        for name in self.ends.shapes:
+            self.session.set_variable(name, calibrated.variable(name))
+
+    def _open_session(self):
+        """A session without the quantizers of few-bit weights: it computes with the weights that it has."""
+        graph = json.loads(self.net.graph.to_json())
+        weights = {node['name']: node['inputs'][0] for node in self.quantizers}
+        graph['nodes'] = [node for node in graph['nodes'] if node['name'] not in weights]
+        for node in graph['nodes']:
+            if 'inputs' in node:
+                node['inputs'] = [weights.get(name, name) for name in node['inputs']]
+        session = self._session(miniqat.Graph.from_json(json.dumps(graph)))
+        session.restore(self.session.variables(), 'by_name')
+        return session
+
+    def _add_total(self, graph):
+        """Loss times a factor, which is 1: its gradient is the loss. With a teacher the cross entropy of its probabilities p comes
+        in: H(p) = H(label) + the mean over pictures of the sum of (label - p) logits."""
+        total = graph.output('loss')
+        if self.teacher:
+            logits = next(node['inputs'][0] for node in graph.nodes() if node['name'] == 'loss')
+            targets = graph.add('Placeholder', TARGETS, shape=list(graph.output(logits).shape))
+            more = graph.add('Mean', TARGETS + '/mean', graph.add('Mul', TARGETS + '/Mul', [logits, targets]))
+            total = graph.add('Add', TARGETS + '/Add', [total, more])
+        graph.add('Mul', TOTAL, [total, graph.add('Placeholder', FACTOR, shape=[])])
+
+    def gradients(self, images, labels):
+        """The loss and the gradients of all weights and all ends, of a step in training mode."""
+        feeds = {'images': images, 'labels': labels, FACTOR: np.float32(1)}
+        if self.teacher:
+            p = self.teacher.probabilities(images)
+            feeds[TARGETS] = (self.share * p.shape[1] * (np.eye(p.shape[1])[labels] - p)).astype(np.float32)
+        wanted = [FACTOR, *self.weights.shapes, *self.ends.shapes]
+        loss, *rest = self.session.gradients(TOTAL, wanted, feeds, training=True)
+        count = len(self.weights.shapes)
+        return float(loss), self.weights.gathered(rest[:count]), self.ends.gathered(rest[count:])
+
+    def grid(self, ends):
+        return methods.Grid(ends[self.upper] / self.limit, self.limit)
+
+    # What methods ask for before an epoch.
+
+    def latent(self):
+        return self.weights.of(self.session)[self.index]
+
+    def next_batches(self, count):
+        batches = self.pictures.batches(self.seed, self.session.step)
+        with contextlib.closing(batches):
+            return [next(batches) for _ in range(count)]
+
+    def open_gradient(self, weights, batch):
+        """Of weights of few bits, at these values."""
+        if not hasattr(self, 'opened'):
+            self.opened = self._open_session()
+        values = self.weights.of(self.session)
+        self.opened.restore(self.session.variables(), 'by_name')
+        values[self.index] = weights
+        self.weights.store(self.opened, values)
+        names = [node['inputs'][0] for node in self.quantizers]
+        images, labels = batch
+        return self.weights.gathered(self.opened.gradients('loss', names, {'images': images, 'labels': labels}, training=True))
+
+    # The end.
+
+    def accuracy(self, variables):
+        """On the pictures that are held out. `variables`: of the quantized network, with latent weights."""
+        session = self._session(self.evaluation.graph)
+        session.restore({name: variables[name] for name in session.variables()}, 'variables')
+        return miniqat.evaluate(session, self.evaluation, self.pictures.held).accuracy
+
+    def estimated(self, variables):
+        """With statistics of batch norms from 100 batches, as --reestimate has them (training/calibrate/batch_norm_statistics.h)."""
+        graph = self.net.graph
+        norms = [node for node in graph.nodes() if node['op'] == 'BatchNorm']
+        rows = [np.prod(graph.output(node['inputs'][0]).shape[:-1]) for node in norms]
+        observed = [n for n in graph.nodes() if n['op'] == 'FakeQuant' and n['attributes']['range'] == 'last_value']
+        fetches = [*(f'{node["name"]}:{k}' for node in norms for k in (1, 2)), *(node['name'] for node in observed)]
+        # Not arithmetic of integers: the program estimates without.
+        session = miniqat.Session(graph, seed=self.seed)
+        batches, seen = self.pictures.batches(self.seed), []
+        for _ in range(min(ESTIMATE_BATCHES, self.pictures.steps)):
+            session.restore({name: variables[name] for name in session.variables()}, 'variables')
+            statistics = session.run(fetches, {'images': next(batches)[0]}, training=True)[:2 * len(norms)]
+            seen.append([one.astype(np.float64) for one in statistics])
+        # A step observes ranges of weights before its update.
+        estimated = variables | {end: session.variable(end).copy() for node in observed for end in node['inputs'][1:]}
+        for k, (node, count) in enumerate(zip(norms, rows)):
+            means, variances = (np.array([one[2 * k + part] for one in seen]) for part in (0, 1))
+            total = count * len(seen)
+            variance = ((variances + (means - means.mean(0)) ** 2).sum(0) * count / (total - 1)).astype(np.float32)
+            former = variables[node['inputs'][4]]
+            estimated[node['inputs'][3]] = means.mean(0).astype(np.float32)
+            estimated[node['inputs'][4]] = np.where(variance <= 1e-3 * node['attributes']['epsilon'], former, variance)
+        return estimated
+
+
+class FloatNetwork:
+    """A teacher."""
+
+    def __init__(self, model, pictures, variables, width=2.0):
+        net = miniqat.make_classifier(model, pictures.training, batch_size=BATCH, width=width)
+        miniqat.turn_to_evaluation(net.graph)
+        self.net, self.session = net, miniqat.Session(net.graph)
+        self.session.restore(variables, 'variables')
+
+    def probabilities(self, images):
+        return methods.softmax(self.session.run(self.net.logits, {self.net.images: images}))
+
+    def accuracy(self, pictures):
+        return miniqat.evaluate(self.session, self.net, pictures).accuracy
+
+
+class Training:
+    """The steps of one run. Between epochs its state is in `folder`, if there is one."""
+    OWN = 'last_points:'
+
+    def __init__(self, network, method, epochs, rate, decay, folder=None):
+        steps = network.pictures.steps
+        self.network, self.epochs, self.rate, self.folder = network, epochs, rate, folder and pathlib.Path(folder)
+        self.schedule = miniqat.Schedule('cosine', total_steps=epochs * steps)
+        self.method = method(len(network.index), epochs * steps, rate)
+        decayed = np.concatenate([np.full(int(np.prod(shape)), decay if len(shape) > 1 else 0)
+                                  for shape in network.weights.shapes.values()])
+        self.sgd, self.log_adam = methods.Sgd(decayed, MOMENTUM), methods.LogAdam(len(network.ends.of(network.session)))
+        self.w, self.ends = network.weights.of(network.session), network.ends.of(network.session)
+        self.done, self.seconds = 0, 0.0
+        self.method.begin(self.latent, self.grid)
+
+    @property
+    def latent(self):
+        return self.w[self.network.index]
+
+    @property
+    def grid(self):
+        return self.network.grid(self.ends)
+
+    def _arrays(self):
+        """What a checkpoint has beside the session, by name: an object and its attribute."""
+        return {'w': (self, 'w'), 'ends': (self, 'ends'), 'velocity': (self.sgd, 'velocity'), 'm': (self.log_adam, 'm'),
+                'v': (self.log_adam, 'v'), **{f'method/{name}': (self.method, name) for name in self.method.STATE}}
+
+    def save(self):
+        own = {self.OWN + name: np.asarray(getattr(*place)) for name, place in self._arrays().items()}
+        own[self.OWN + 'epochs'] = np.asarray([self.done], np.int64)
+        own[self.OWN + 'seconds'] = np.asarray([self.seconds])
+        miniqat.write_safetensors(self.folder / 'checkpoint.safetensors', self.network.session.checkpoint() | own)
+
+    def resume(self):
+        """False where nothing was begun."""
+        file = self.folder / 'checkpoint.safetensors'
+        if not file.exists():
+            return False
+        found = miniqat.read_safetensors(file)
+        self.network.session.restore({name: array for name, array in found.items() if not name.startswith(self.OWN)}, 'exact')
+        for name, place in self._arrays().items():
+            setattr(*place, found[self.OWN + name])
+        self.done, self.seconds = int(found[self.OWN + 'epochs'][0]), float(found[self.OWN + 'seconds'][0])
+        return True
+
+    def _show(self, t):
+        """The session gets the weights that step t computes with."""
+        shown = self.w.copy()
+        shown[self.network.index] = self.method.seen(self.latent, self.grid, t)
+        self.network.weights.store(self.network.session, shown)
+        self.network.ends.store(self.network.session, self.ends)
+        return shown
+
+    def step(self, images, labels):
+        """The loss, and the share of weights whose integer it changes."""
+        network, method, t = self.network, self.method, self.network.session.step + 1
+        former_grid, u = self.grid, self.latent
+        former, shown = former_grid.integers(u), None
+        if not method.ROUNDS:
+            shown = self._show(t)[network.index]
+        loss, g, d_ends = network.gradients(images, labels)
+        own = g[network.index]
+        if not method.ROUNDS:
+            self._put_widths(d_ends, method.of_widths(own, shown, u, former_grid))
+        g[network.index] = method.gradient(own, u, former_grid)
+        scheduled = self.rate * self.schedule.factor(t)
+        rates = np.full(len(self.w), scheduled)
+        rates[network.index] = method.rate(scheduled)
+        self.w = self.sgd.step(self.w, g, rates)
+        self.ends = self.log_adam.step(self.ends, d_ends, RATE_OF_RANGES * self.schedule.factor(t), t)
+        grid = self.grid
+        u = method.end(self.latent, grid, former, t).astype(np.float32)
+        self.w[network.index] = u
+        if method.ROUNDS:
+            self._show(t + 1)
+        if not np.isfinite(loss) or not np.all(np.isfinite(self.w)):
+            raise miniqat.NonFiniteLoss(f'step {t}: the loss is {loss}')
+        return loss, float(np.mean(grid.integers(u) != former))
+
+    def _put_widths(self, d_ends, derivatives):
+        """Both ends of a symmetric range get half of the derivative (docs/low-bits.md, "Learned ranges")."""
+        for which in (self.network.lower, self.network.upper):
+            sums = np.bincount(which, derivatives, len(d_ends))
+            own = np.unique(which)
+            d_ends[own] = sums[own] / (2 * self.ends[own])
+
+    def run(self, report=lambda line: None):
+        """All epochs that are left."""
+        network, steps = self.network, self.network.pictures.steps
+        for epoch in range(self.done, self.epochs):
+            begun = time.monotonic()
+            self.method.begin_epoch(network, self.grid, epoch)
+            with contextlib.closing(network.pictures.batches(network.seed, network.session.step)) as batches:
+                seen = np.array([self.step(*next(batches)) for _ in range(steps)])
+            self.done, self.seconds = epoch + 1, self.seconds + time.monotonic() - begun
+            if self.folder:
+                self.save()
+            loss, changed = seen.mean(0)
+            report(f'epoch {epoch + 1} of {self.epochs}: loss {loss:.4f}, {100 * changed:.3f}% of integers change in a step, '
+                   f'{self.seconds:.0f} s')
+
+    def variables(self):
+        """Of the quantized network."""
+        self.network.weights.store(self.network.session, self.w)
+        self.network.ends.store(self.network.session, self.ends)
+        return {name: array.copy() for name, array in self.network.session.variables().items()}

@@ -1,0 +1,246 @@
+"""experiments/last-points: its baseline has the weights of `miniqat train` to the bit, each method does on small arrays what its
+formula says, a run that was stopped goes on to the same weights, and its table has paired differences.
+
+usage: last_points_test.py EXPERIMENTS; exit status 77 without the module miniqat or NumPy
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import miniqat
+    import numpy as np
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+EXPERIMENTS = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(EXPERIMENTS))
+import last_points_methods as methods
+import last_points_training as training
+
+MODEL, HELD, RATE, DECAY, EPOCHS = "resnet8", 120, 0.1, 0.0005, 2
+
+
+def floats(*values):
+    return np.array(values, np.float32)
+
+
+def grid_of(scale, count, limit=1):
+    return methods.Grid(np.full(count, scale, np.float32), np.full(count, limit, np.float32))
+
+
+class RulesTest(unittest.TestCase):
+    def test_a_grid_rounds_as_the_product(self):
+        u = np.linspace(-1, 1, 401).astype(np.float32)
+        for bits in (2, 3, 4):
+            end = np.float32(0.7)
+            grid = grid_of(end / np.float32(2 ** (bits - 1) - 1), len(u), 2 ** (bits - 1) - 1)
+            expected = miniqat.fake_quant(u, -end, end, bits=bits, narrow_range=True, symmetric=True)
+            np.testing.assert_allclose(grid.rounded(u), expected, rtol=0, atol=1e-7)
+
+    def test_transitions_steer_the_rate(self):
+        method = methods.Transitions(4, steps=20, rate=0.1)
+        u, other, grid = floats(-1, 0, 0, 1), floats(-1, 1, 0, 1), grid_of(1, 4)
+        # One of four weights changes in one of the first two steps, so the first target is an eighth.
+        for t, former in ((1, other), (2, u)):
+            self.assertEqual(method.rate(0.08), 0.08)
+            method.end(u, grid, former, t)
+        self.assertEqual((method.rate(0.07), float(method.known)), (0.08, 0.125))
+        method.end(u, grid, other, 3)
+        known, target = 0.99 * 0.125 + 0.01 * 0.25, 0.125 * (1 + np.cos(np.pi * 3 / 20)) / 2
+        self.assertAlmostEqual(float(method.known), known)
+        # In 100 steps K of twice the target would take half of the first rate.
+        own = 0.08 + 0.1 / 2 / (100 * 0.125) * (target - known)
+        self.assertAlmostEqual(method.rate(0.07), own)
+        for t in range(4, 400):
+            method.end(u, grid, -u, t)
+        self.assertEqual(method.rate(0.07), 0, "far too many change")
+
+    def test_only_what_oscillates_is_frozen(self):
+        method = methods.Freezing(3, steps=1000, rate=0.1)
+        grid = grid_of(0.5, 3)
+        u = floats(0.26, 0.26, 0.5)
+        method.begin(u, grid)
+        former = grid.integers(u)
+        # The first jumps between 0 and 1, the second goes down once and stays.
+        for t in range(1, 40):
+            u = method.end(floats(0.24 if t % 2 else 0.26, -0.1, 0.5), grid, former, t)
+            former = grid.integers(u)
+            if method.frozen[0]:
+                break
+        # Oscillations begin with the second change, and each adds a hundredth.
+        self.assertAlmostEqual(float(method.frequency[0]), 1 - 0.99 ** (t - 1), places=5)
+        self.assertGreater(method.frequency[0], method.threshold(t))
+        self.assertLessEqual(1 - 0.99 ** (t - 2), method.threshold(t - 1))
+        np.testing.assert_array_equal(method.frozen, [1, 0, 0])
+        # Its mean integer is still near the first one, 1; the grid takes it along.
+        moved = method.end(floats(-0.9, -0.1, 0.5), grid_of(0.25, 3), former, t + 1)
+        np.testing.assert_array_equal(moved, floats(0.25, -0.1, 0.5))
+
+    def test_gradients_are_scaled_by_the_rounding_error(self):
+        method, grid = methods.ScaledGradients(4, 10, 0.1), grid_of(1, 4)
+        method.delta = floats(2, 2, 2, 0)
+        # Errors of -1/4, 1/4 and 0 steps in a grid of two steps.
+        scaled = method.gradient(floats(1, -1, 3, 1), floats(0.75, 0.25, -1, 0.75), grid)
+        np.testing.assert_allclose(scaled, floats(1 - 2 * 0.125, -(1 - 2 * 0.125), 3, 1))
+
+    def test_curvature_is_the_hessians(self):
+        """Of a loss with the Hessian diag(h) + c (ones), whose gradient is known."""
+        size, h, c = 64, np.repeat([3.0, -5.0], 32), 0.01
+
+        class Network:
+            def latent(self):
+                return np.tile(floats(-1, 0, 0, 1), size // 4) * np.float32(0.5)
+
+            def layers(self):
+                return [slice(0, 32), slice(32, 64)]
+
+            def next_batches(self, count):
+                return [None] * count
+
+            def open_gradient(self, weights, batch):
+                return h * weights + c * weights.sum()
+
+        method, grid = methods.ScaledGradients(size, 10, 0.1), grid_of(0.5, size)
+        method.begin(None, grid)
+        method.PROBES = 50
+        method.begin_epoch(Network(), grid, 0)
+        gradient = h * grid.rounded(Network().latent())
+        expected = (h[0] + c) / (3 * gradient[:32].std())
+        np.testing.assert_allclose(method.delta[:32], expected, rtol=0.05)
+        np.testing.assert_array_equal(method.delta[32:], 0)
+
+    def test_the_proximal_map_turns_from_none_to_rounding(self):
+        method, grid = methods.Proximal(6, steps=100, rate=0.1), grid_of(0.5, 6)
+        u = floats(-0.9, -0.4, 0.05, 0.2, 0.3, 0.5)
+        self.assertEqual([method.inverse_slope(t) for t in (1, 76, 100)], [1, 0, 0])
+        np.testing.assert_allclose(method.seen(u, grid, 1), floats(-0.5, -0.4, 0.05, 0.2, 0.3, 0.5), atol=1e-7)
+        np.testing.assert_array_equal(method.seen(u, grid, 80), grid.rounded(u))
+        method.inverse_slope = lambda t: 0.5
+        # Slope 2 around the middles -0.25 and 0.25.
+        np.testing.assert_allclose(method.seen(u, grid, 9), floats(-0.5, -0.5, 0, 0.15, 0.35, 0.5), atol=1e-6)
+        np.testing.assert_allclose(method.of_widths(floats(2, 2), floats(0.5, 0.35), floats(0.9, 0.3), grid_of(0.5, 2)),
+                                   floats(1, 0.1), atol=1e-6)
+
+
+class RunsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.place = pathlib.Path(folder.name)
+        miniqat.set_thread_count(1)
+        cls.data = miniqat.load("synthetic", train_size=760, test_size=20)
+        cls.train("float", float=True, steps=6, learning_rate=0.05)
+        cls.pictures = training.Pictures(cls.data[0], HELD)
+        cls.variables = cls.place / "float/checkpoint.safetensors"
+
+    @classmethod
+    def train(cls, name, **flags):
+        miniqat.train(cls.place / name, dataset=cls.data, model=MODEL, validation=HELD, augment="crop-flip", threads=1, **flags)
+
+    def network(self, method=methods.Method, **more):
+        return training.Network(MODEL, self.pictures, self.variables, seed=3, rounds=method.ROUNDS, share=method.SHARE, **more)
+
+    def test_the_baseline_is_the_products_training(self):
+        self.train("few", seed=3, epochs=EPOCHS, init_checkpoint=self.place / "float", learning_rate=RATE, weight_decay=DECAY,
+                   reestimate=training.ESTIMATE_BATCHES, **training.QUANTIZED)
+        network = self.network()
+        run = training.Training(network, methods.Method, EPOCHS, RATE, DECAY)
+        run.run()
+        here = network.estimated(run.variables())
+        there = miniqat.read_safetensors(self.place / "few/checkpoint.safetensors")
+        self.assertEqual(set(here), {name for name in there if ":" not in name})
+        for name, array in here.items():
+            np.testing.assert_array_equal(array, there[name], name)
+        for name, array in there.items():
+            if name.startswith("optimizer:momentum/"):
+                own = run.sgd.velocity[network.weights.place(name.partition("/")[2])]
+                np.testing.assert_array_equal(own, array.ravel(), name)
+        summary = json.loads((self.place / "few/summary.json").read_text())
+        self.assertEqual(network.accuracy(here), summary["validation_accuracy"])
+
+    def test_a_run_that_was_stopped_goes_on_to_the_same_weights(self):
+        for row in ("transitions", "frozen", "scaled", "proximal"):
+            method = methods.ROWS[row].method
+            whole = training.Training(self.network(method), method, EPOCHS, RATE, DECAY)
+            whole.run()
+            folder = self.place / row
+            folder.mkdir()
+
+            def kill(line):
+                raise KeyboardInterrupt
+
+            with self.assertRaises(KeyboardInterrupt):
+                training.Training(self.network(method), method, EPOCHS, RATE, DECAY, folder).run(kill)
+            again = training.Training(self.network(method), method, EPOCHS, RATE, DECAY, folder)
+            self.assertTrue(again.resume())
+            self.assertEqual(again.done, 1)
+            again.run()
+            there = whole.variables()
+            for name, array in again.variables().items():
+                np.testing.assert_array_equal(array, there[name], f"{row}: {name}")
+
+    def test_a_teacher_has_half_of_the_target(self):
+        teacher = training.FloatNetwork(MODEL, self.pictures, self.variables, width=1.0)
+        network = self.network(methods.Teacher, teacher=teacher)
+        images, labels = next(self.pictures.batches(3))
+        loss, gradient, _ = network.gradients(images, labels)
+        plain = self.network()
+        logits = next(node["inputs"][0] for node in plain.net.graph.nodes() if node["name"] == "loss")
+        given = np.log(methods.softmax(plain.session.run(logits, {"images": images, "labels": labels}, training=True)))
+        of_label = -given[np.arange(len(labels)), labels].mean()
+        of_teacher = -(teacher.probabilities(images) * given).sum(axis=1).mean()
+        self.assertNotAlmostEqual(of_label, of_teacher, places=2)
+        self.assertAlmostEqual(loss, (of_label + of_teacher) / 2, places=5)
+        # The biases of the last layer see the gradient of the logits alone.
+        both = (np.eye(10)[labels] + teacher.probabilities(images)) / 2
+        expected = (np.exp(given) - both).mean(axis=0)
+        np.testing.assert_allclose(gradient[network.weights.place("fc/biases")], expected, atol=1e-5)
+
+
+class ScriptTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.ledger = pathlib.Path(folder.name) / "ledger.jsonl"
+
+    def script(self, *arguments):
+        return subprocess.run([sys.executable, EXPERIMENTS / "last-points", "--ledger", self.ledger, *arguments],
+                              capture_output=True, text=True)
+
+    def test_the_table_has_paired_differences(self):
+        commands = {line.split(" --runs ")[0].split(" --out ")[0].removeprefix("miniqat ") for line in
+                    self.script("--print").stdout.splitlines()}
+        values = {"baseline": (0.88, 0.881, 0.882), "frozen": (0.884, 0.886, 0.888), "scaled": (0.879, 0.880, 0.883)}
+        with self.ledger.open("w") as file:
+            for row, accuracies in values.items():
+                for seed, accuracy in enumerate(accuracies, 1):
+                    name = f"resnet20-{row}-{seed}"
+                    command = next(one for one in commands if f"--only {name} " in one)
+                    print(json.dumps({"run": name, "command": command, "validation_accuracy": accuracy, "seconds": 120}), file=file)
+        done = self.script("--table")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[2], "| baseline | 88.10 | 88.00, 88.10, 88.20 |  |  | 2 |")
+        # Differences 0.4, 0.5, 0.6 and -0.1, -0.1, 0.1: squares of 0.02 and 0.0267 over four degrees of freedom.
+        self.assertIn("one by one | 88.60 | 88.40, 88.60, 88.80 | +0.50 ± 0.06 | yes | 2 |", lines[3])
+        self.assertIn("(EWGS) | 88.07 | 87.90, 88.00, 88.30 | -0.03 ± 0.06 | no | 2 |", lines[4])
+
+    def test_commands_name_what_they_start_from(self):
+        done = self.script("--print", "--only", "resnet20-taught-2,resnet20-dampened-1")
+        lines = done.stdout.splitlines()
+        self.assertEqual([line.split()[-1] for line in lines], ["resnet20-float", "resnet20-teacher", "resnet20-dampened-1", "DIR"])
+        self.assertIn("--validation 10000 ", lines[2])
+        self.assertIn("--init-checkpoint resnet20-float ", lines[2])
+        self.assertIn("--float resnet20-float --teacher resnet20-teacher --epochs 20", lines[3])
+
+
+if __name__ == "__main__":
+    unittest.main()
