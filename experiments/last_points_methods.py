@@ -1,7 +1,9 @@
-"""The update rules of experiments/last-points: SGD and LogAdam as miniqat has them, and methods for the last points of few bits.
-All work on flat arrays. `u` are the latent weights of few bits, one array over all layers; `Grid` says where they are rounded to.
+"""The update rules of experiments/last-points: SGD and LogAdam as miniqat has them, and methods for the last points of few
+bits. All work on flat arrays. `u` are the latent weights of few bits, one array over all layers; `Grid` says where they are
+rounded to.
 
-Formulas are those of the papers, in words of our own; a remark says where a paper leaves something open or where we differ."""
+Each method names its paper and says where the paper leaves something open or where we differ. Sections and equations are numbered
+from memory."""
 
 import dataclasses
 import math
@@ -11,8 +13,8 @@ import numpy as np
 
 @dataclasses.dataclass
 class Grid:
-    """Of latent weights: y = scale * integer, with integers from -limit to limit (symmetric, narrow range). `scale`: one for each
-    weight, that of its channel."""
+    """Where latent weights are rounded to: scale * integer, with integers from -limit to limit (symmetric, narrow range). Both have
+    a number for each weight; the scale is that of its channel."""
     scale: np.ndarray
     limit: np.ndarray
 
@@ -63,7 +65,7 @@ class LogAdam:
 class Method:
     """The baseline: changes nothing. A method overrides what it changes. `STATE` names the arrays that a checkpoint keeps."""
     STATE = ()
-    # Of the target, for a teacher.
+    # A teacher's part of the target.
     SHARE = 0.0
     # False: the network computes with what `seen` makes of the weights, which no quantizer rounds.
     ROUNDS = True
@@ -83,11 +85,11 @@ class Method:
         return u
 
     def gradient(self, g, u, grid):
-        """Of latent weights, from that of the straight-through estimator."""
+        """The gradient of latent weights, from that of the straight-through estimator."""
         return g
 
     def rate(self, scheduled):
-        """Of latent weights."""
+        """The rate of latent weights."""
         return scheduled
 
     def end(self, u, grid, former, t):
@@ -107,10 +109,9 @@ class Transitions(Method):
 
     and step t + 1 subtracts U_t times the optimizer's direction (here the velocity). Other parameters keep the scheduled rate.
 
-    Open: the first target and eta, which the paper chooses for each network. Here the first steps (100, or a tenth of them all) have
-    the scheduled rate, and their mean transition rate is the first target, which falls on a cosine to 0. Where K is twice the
-    target, eta takes half of the first rate away in 100 steps, over which K averages. Weights of 8 bits are not counted: on their
-    grids nearly all change in each step."""
+    Open: the first target and eta, which the paper chooses for each network. Here the first steps (100, or a tenth of them all)
+    have the scheduled rate, and their mean transition rate is the first target, which falls on a cosine to 0. Where K is twice the
+    first target, eta takes half of the first rate away in 100 steps, over which K averages. Weights of 8 bits are not counted."""
     STATE = ('known', 'first', 'own')
     MEMORY = 0.99
 
@@ -141,15 +142,15 @@ class Transitions(Method):
 
 
 class Freezing(Method):
-    """Iterative freezing (Nagel, Fournarakis, Bondarenko, Blankevoort: "Overcoming oscillations in quantization-aware training", ICML
-    2022, section 4.3 and algorithm 1). A weight oscillates in step t if its integer changes, and in the other direction than at its
-    last change: o_t. Equation 4 counts how often,
+    """Iterative freezing (Nagel, Fournarakis, Bondarenko, Blankevoort: "Overcoming oscillations in quantization-aware training",
+    ICML 2022, section 4.3 and algorithm 1). A weight oscillates in step t if its integer changes, and in the other direction than
+    at its last change: o_t. Equation 4 counts how often,
 
         f_t = m o_t + (1 - m) f_{t-1},
 
-    and a mean of integers goes along, z_t = m w_t + (1 - m) z_{t-1}. Once f_t is above a threshold, the weight is frozen until the end
-    at the integer next to z; a change of the scale moves it with its grid. The threshold falls on a cosine, here from 0.1 to 0.011 with
-    m = 0.01: the authors' settings for 3 bits (section 5.3 and their published commands), since there are none for 2."""
+    and a mean of integers goes along, z_t = m w_t + (1 - m) z_{t-1}. Once f_t is above a threshold, the weight is frozen until
+    the end at the integer next to z; a change of the scale moves it with its grid. The threshold falls on a cosine, here from 0.1
+    to 0.011 with m = 0.01: the authors' published command for 3 bits, since there is none for 2."""
     STATE = ('direction', 'frequency', 'mean', 'frozen', 'at')
     MEMORY, FIRST, LAST = 0.01, 0.1, 0.011
 
@@ -176,8 +177,9 @@ class Freezing(Method):
 
 
 class Teacher(Method):
-    """A teacher of twice the width (Mishra, Marr: "Apprentice", ICLR 2018, equation 1, their second scheme: the teacher is trained
-    before and does not change). Their weights of the two cross entropies are halves, the temperature is 1:
+    """A teacher of twice the width (Mishra, Marr: "Apprentice", ICLR 2018, equation 1 and scheme C: the teacher is trained before
+    and does not change, the student goes on from its own float network). Their weights of the two cross entropies are halves, the
+    temperature is 1:
 
         loss = (1 - s) H(label, student) + s H(teacher, student),  s = 1/2.
 
@@ -191,21 +193,21 @@ def softmax(logits):
 
 
 class ScaledGradients(Method):
-    """EWGS (Lee, Kim, Ham: "Network quantization with element-wise gradient scaling", CVPR 2021, equation 6): with weights and grid
+    """EWGS (Lee, Kim, Ham: "Network quantization with element-wise gradient scaling", CVPR 2021, equation 4): with weights and grid
     mapped to [0, 1], x and its rounded x_q,
 
         g_x = g_xq (1 + delta sign(g_xq) (x - x_q)).
 
-    delta of a layer is the mean of the Hessian's diagonal over a large gradient, three standard deviations (equations 12 and 13; not
-    below 0). The trace comes from Hutchinson's estimate, E[v H v] with v = +-1. The paper estimates each tenth of 400 epochs, from
-    three batches; we do before each epoch, from three batches with `PROBES` vectors each, all layers at once: products between layers
-    have mean 0.
+    delta of a layer is the mean of the Hessian's diagonal over a large gradient, three standard deviations (section 3.3; not below
+    0). The trace comes from Hutchinson's estimate, E[v H v] with v = +-1. The authors' program estimates every tenth epoch, from
+    three batches; we do before each epoch, from three batches with `PROBES` vectors each, all layers at once: products between
+    layers have mean 0.
 
-    Two differences. The products H v are differences of gradients at weights moved by `MOVE` of the grid's width to either side, since
-    miniqat has no second derivatives. And it is for weights alone: a session differentiates activations inside, by the
-    straight-through estimator, which no script changes."""
+    Two differences. The products H v are differences of gradients at weights moved by `MOVE` of the grid's width to either side,
+    since miniqat has no second derivatives. And the paper scales gradients of activations, too; a session differentiates these
+    inside, where a script cannot reach."""
     STATE = ('delta',)
-    PROBES, MOVE = 4, 0.02
+    PROBES, MOVE = 8, 0.02
 
     def begin(self, u, grid):
         self.delta = np.zeros(self.size, np.float32)
@@ -242,9 +244,9 @@ class Proximal(Method):
 
         w = clip(p + (u - p) / rho, lower, upper).
 
-    rho = 1 leaves weights within the grid as they are, rho = 0 rounds. It falls from 1 to 0 as the authors' program has it, a mirrored
-    sigmoid of steepness 10, which we let end after three quarters of the steps, as they do for CIFAR-10. g(w) is not cut outside of the
-    grid, as in AProx.
+    rho = 1 leaves weights within the grid as they are, rho = 0 rounds. It falls from 1 to 0 as in the authors' program, on a
+    mirrored sigmoid of steepness 10 that ends after three quarters of the steps, as theirs for CIFAR-10. g(w) is not cut outside of
+    the grid, as in AProx.
 
     A difference: the paper finds the grid by least squares; here its scale is learned as in all other rows. The derivative with
     respect to the logarithm of the width is that of docs/low-bits.md with w for y: g (w - u) inside, g w outside."""
