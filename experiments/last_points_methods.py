@@ -53,10 +53,11 @@ class LogAdam:
 
     def step(self, w, gradient, rate, t):
         slope = np.clip(gradient.astype(np.float64) * w, -self.STEEPEST, self.STEEPEST)
-        self.m = (self.beta1 * self.m.astype(np.float64) + (1 - self.beta1) * slope).astype(np.float32)
-        self.v = (self.beta2 * self.v.astype(np.float64) + (1 - self.beta2) * slope * slope).astype(np.float32)
-        root = np.sqrt(1 / (1 - self.beta2 ** t) * self.v.astype(np.float64)) + self.EPSILON
-        product = w * np.exp(-(rate / (1 - self.beta1 ** t)) * self.m / root)
+        m, v = self.m.astype(np.float64), self.v.astype(np.float64)
+        self.m = (self.beta1 * m + (1 - self.beta1) * slope).astype(np.float32)
+        self.v = (self.beta2 * v + (1 - self.beta2) * slope * slope).astype(np.float32)
+        m, v = self.m.astype(np.float64), self.v.astype(np.float64)
+        product = w * np.exp(-(rate / (1 - self.beta1 ** t)) * m / (np.sqrt(1 / (1 - self.beta2 ** t) * v) + self.EPSILON))
         size = np.abs(product)
         fits = (size <= np.finfo(np.float32).max) & ((size >= np.abs(w)) | (size >= self.LEAST))
         return np.where(fits, product, w).astype(np.float32)
@@ -69,6 +70,8 @@ class Method:
     SHARE = 0.0
     # False: the network computes with what `seen` makes of the weights, which no quantizer rounds.
     ROUNDS = True
+    # True: the network scales gradients of activations.
+    SCALES = False
 
     def __init__(self, size, steps, rate):
         """Weights of few bits, training steps, and the schedule's first rate."""
@@ -204,8 +207,7 @@ class ScaledGradients(Method):
     layers have mean 0.
 
     Two differences. The products H v are differences of gradients at weights moved by `MOVE` of the grid's width to either side,
-    since miniqat has no second derivatives. And the paper scales gradients of activations, too; a session differentiates these
-    inside, where a script cannot reach."""
+    since miniqat has no second derivatives. And the paper scales gradients of activations, too: `AllScaledGradients`."""
     STATE = ('delta',)
     PROBES, MOVE = 8, 0.02
 
@@ -234,6 +236,30 @@ class ScaledGradients(Method):
         # Outside of the grid g is 0.
         error = (u - grid.rounded(u)) / (2 * grid.limit * grid.scale)
         return g * (1 + self.delta * np.sign(g) * error)
+
+
+class AllScaledGradients(ScaledGradients):
+    """EWGS for weights and activations. A session differentiates activations inside, by the straight-through estimator. So a step
+    has two passes: the first tells the gradient g of each quantizer's input, the second adds delta |g| (x - x_q) to it
+    (Network.gradients). Where two quantizers follow each other, the added part of the first has g without that of the second: an
+    error of the order of delta squared. delta of a quantizer comes from activations that are moved behind it."""
+    SCALES = True
+
+    def begin_epoch(self, network, grid, epoch):
+        super().begin_epoch(network, grid, epoch)
+        draws, weights, widths = np.random.default_rng(epoch), grid.rounded(network.latent()), network.activation_widths()
+        found, batches = np.zeros(len(widths)), network.next_batches(3)
+        for batch in batches:
+            middle = network.activation_gradients(weights, batch)
+            for _ in range(self.PROBES // 2):
+                moves = [(self.MOVE * width * (2 * draws.integers(0, 2, g.shape, np.int8) - 1)).astype(np.float32)
+                         for g, width in zip(middle, widths)]
+                ends = [network.activation_gradients(weights, batch, [side * move for move in moves]) for side in (1, -1)]
+                # move (ends[0] - ends[1]) / 2 is v H v, times the square of MOVE's part of the width, summed; delta has the
+                # width once, since that of the gradient is in the denominator.
+                found += [np.mean(move * (after - before)) / (2 * self.MOVE ** 2 * width * 3 * (g.std() + 1e-30))
+                          for move, after, before, g, width in zip(moves, *ends, middle, widths)]
+        network.deltas = np.maximum(found / (len(batches) * (self.PROBES // 2)), 0)
 
 
 class Proximal(Method):
@@ -295,5 +321,6 @@ ROWS = {
     'frozen': Row('oscillating weights frozen one by one', Freezing),
     'taught': Row('a teacher of twice the width, half of the target', Teacher),
     'scaled': Row('gradients of weights scaled by the rounding error (EWGS)', ScaledGradients),
+    'all-scaled': Row('gradients of activations, too', AllScaledGradients),
     'proximal': Row('proximal gradient of weights towards the grid (PARQ)', Proximal),
 }

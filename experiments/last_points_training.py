@@ -19,6 +19,7 @@ QUANTIZED = {'weight_bits': 2, 'activation_bits': 2, 'per_channel': True, 'bn_fo
 RANGE_BATCHES, ESTIMATE_BATCHES = 16, 100
 # Nodes that are added to a training graph.
 FACTOR, TARGETS, TOTAL = 'last_points/factor', 'last_points/targets', 'last_points/total'
+SHIFT, PULL, MOVE = 'last_points/shift', 'last_points/pull', 'last_points/move'
 
 
 class Flat:
@@ -46,7 +47,8 @@ class Flat:
 class Network:
     """A network of few bits at its start, from float variables. The few bits are those of weights with learned ranges."""
 
-    def __init__(self, model, pictures, variables, seed, quantized=None, width=1.0, rounds=True, teacher=None, share=0.0):
+    def __init__(self, model, pictures, variables, seed, quantized=None, width=1.0, rounds=True, teacher=None, share=0.0,
+                 scales=False):
         self.pictures, self.seed, self.teacher, self.share = pictures, seed, teacher, share
         net = miniqat.make_classifier(model, pictures.training, batch_size=BATCH, width=width)
         self.labels, self.loss = net.add_loss()
@@ -55,10 +57,16 @@ class Network:
         self._find_weights()
         self.session = self._session(net.graph)
         self._start(variables)
-        self.rounds = rounds
         if not rounds:
             self.session = self._open_session()
+        self.scales, self.deltas = scales, np.zeros(len(self.activations))
+        if scales:
+            start = self.session.variables()
+            self.session = self._session(self._pulled_graph())
+            self.session.restore(start, 'by_name')
         self._add_total(self.session.graph)
+        # The first passes may not change what the second ones observe.
+        self.first_pass = self._session(self.session.graph) if scales else None
 
     def _session(self, graph):
         return miniqat.Session(graph, seed=self.seed, arithmetic='integer')
@@ -69,8 +77,9 @@ class Network:
         trained = [n for n in nodes.values() if n['op'] == 'Variable' and n['attributes']['trainable']]
         self.weights = Flat([n for n in trained if n['attributes']['update'] == 'additive'])
         self.ends = Flat([n for n in trained if n['attributes']['update'] == 'multiplicative'])
-        self.quantizers = [n for n in nodes.values() if n['op'] == 'FakeQuant' and n['attributes']['range'] == 'learned'
-                           and nodes[n['inputs'][0]]['op'] == 'Variable']
+        learned = [n for n in nodes.values() if n['op'] == 'FakeQuant' and n['attributes']['range'] == 'learned']
+        self.quantizers = [n for n in learned if nodes[n['inputs'][0].split(':')[0]]['op'] == 'Variable']
+        self.activations = [n for n in learned if n not in self.quantizers]
         for node in self.quantizers:
             attributes = node['attributes']
             assert attributes['symmetric'] and attributes['narrow_range'] and not attributes['power_of_two'], node['name']
@@ -101,14 +110,39 @@ class Network:
         for name in self.ends.shapes:
             self.session.set_variable(name, calibrated.variable(name))
 
-    def _open_session(self):
-        """A session without the quantizers of few-bit weights: it computes with the weights that it has."""
+    def _shape(self, name):
+        return list(self.net.graph.output(name).shape)
+
+    def _pulled_graph(self):
+        """With x + shift at the input x of each quantizer of activations, and with the mean of pull (x + shift) added to the loss.
+        The gradient of shift is that of x, and that of pull is x over their number. A pull adds to the gradient of x."""
         graph = json.loads(self.net.graph.to_json())
-        weights = {node['name']: node['inputs'][0] for node in self.quantizers}
-        graph['nodes'] = [node for node in graph['nodes'] if node['name'] not in weights]
+        by_name = {node['name']: node for node in graph['nodes']}
+        for i, node in enumerate(self.activations):
+            x = node['inputs'][0]
+            shape = {'shape': self._shape(x)}
+            graph['nodes'] += [
+                *({'name': f'{name}/{i}', 'op': 'Placeholder', 'attrs': shape} for name in (SHIFT, PULL)),
+                {'name': f'{SHIFT}/{i}/Add', 'op': 'Add', 'inputs': [x, f'{SHIFT}/{i}']},
+                {'name': f'{PULL}/{i}/Mul', 'op': 'Mul', 'inputs': [f'{SHIFT}/{i}/Add', f'{PULL}/{i}']},
+                {'name': f'{PULL}/{i}/Mean', 'op': 'Mean', 'inputs': [f'{PULL}/{i}/Mul']}]
+            by_name[node['name']]['inputs'][0] = f'{SHIFT}/{i}/Add'
+        return miniqat.Graph.from_json(json.dumps(graph))
+
+    def _open_session(self, moves=False):
+        """A session without the quantizers of few-bit weights: it computes with the weights that it has. With `moves`, what
+        quantizers of activations give is moved by placeholders."""
+        graph = json.loads(self.net.graph.to_json())
+        instead = {node['name']: node['inputs'][0] for node in self.quantizers}
+        graph['nodes'] = [node for node in graph['nodes'] if node['name'] not in instead]
+        if moves:
+            instead |= {node['name']: f'{MOVE}/{i}/Add' for i, node in enumerate(self.activations)}
         for node in graph['nodes']:
             if 'inputs' in node:
-                node['inputs'] = [weights.get(name, name) for name in node['inputs']]
+                node['inputs'] = [instead.get(name, name) for name in node['inputs']]
+        for i, node in enumerate(self.activations if moves else []):
+            graph['nodes'] += [{'name': f'{MOVE}/{i}', 'op': 'Placeholder', 'attrs': {'shape': self._shape(node['name'])}},
+                               {'name': f'{MOVE}/{i}/Add', 'op': 'Add', 'inputs': [node['name'], f'{MOVE}/{i}']}]
         session = self._session(miniqat.Graph.from_json(json.dumps(graph)))
         session.restore(self.session.variables(), 'by_name')
         return session
@@ -122,6 +156,8 @@ class Network:
             targets = graph.add('Placeholder', TARGETS, shape=list(graph.output(logits).shape))
             more = graph.add('Mean', TARGETS + '/mean', graph.add('Mul', TARGETS + '/Mul', [logits, targets]))
             total = graph.add('Add', TARGETS + '/Add', [total, more])
+        for i in range(len(self.activations) if self.scales else 0):
+            total = graph.add('Add', f'{PULL}/{i}/Add', [total, f'{PULL}/{i}/Mean'])
         graph.add('Mul', TOTAL, [total, graph.add('Placeholder', FACTOR, shape=[])])
 
     def gradients(self, images, labels):
@@ -130,10 +166,30 @@ class Network:
         if self.teacher:
             p = self.teacher.probabilities(images)
             feeds[TARGETS] = (self.share * p.shape[1] * (np.eye(p.shape[1])[labels] - p)).astype(np.float32)
+        loss_alone = self._pull(feeds) if self.scales else None
         wanted = [FACTOR, *self.weights.shapes, *self.ends.shapes]
         loss, *rest = self.session.gradients(TOTAL, wanted, feeds, training=True)
+        loss = loss if loss_alone is None else loss_alone
         count = len(self.weights.shapes)
         return float(loss), self.weights.gathered(rest[:count]), self.ends.gathered(rest[count:])
+
+    def _pull(self, feeds):
+        """Adds the feeds that scale gradients of activations, from those of a first pass. Returns the loss."""
+        count = len(self.activations)
+        zeros = [np.zeros(self._shape(node['inputs'][0]), np.float32) for node in self.activations]
+        feeds |= {f'{name}/{i}': zeros[i] for name in (SHIFT, PULL) for i in range(count)}
+        self.first_pass.restore(self.session.variables(), 'by_name')
+        wanted = [f'{name}/{i}' for name in (SHIFT, PULL) for i in range(count)]
+        loss, *found = self.first_pass.gradients(TOTAL, [FACTOR, *wanted], feeds, training=True)
+        for i, (g, x, node) in enumerate(zip(found[:count], found[count:], self.activations)):
+            low, high = self.ends_of(node)
+            error = x * x.size - miniqat.fake_quant(x * x.size, low, high, bits=node['attributes']['bits'])
+            feeds[f'{PULL}/{i}'] = (g.size * self.deltas[i] / (high - low) * np.abs(g) * error).astype(np.float32)
+        return loss
+
+    def ends_of(self, node):
+        """The range of a quantizer of activations."""
+        return (float(self.session.variable(name)) for name in node['inputs'][1:])
 
     def grid(self, ends):
         return methods.Grid(ends[self.upper] / self.limit, self.limit)
@@ -150,15 +206,27 @@ class Network:
 
     def open_gradient(self, weights, batch):
         """The gradient of the loss at these weights of few bits, which nothing rounds."""
+        return self.weights.gathered(self._gradients_at(weights, batch, [node['inputs'][0] for node in self.quantizers]))
+
+    def activation_gradients(self, weights, batch, moves=None):
+        """Gradients of what quantizers of activations give, at these weights, with what they give moved."""
+        return self._gradients_at(weights, batch, [f'{MOVE}/{i}' for i in range(len(self.activations))], moves)
+
+    def activation_widths(self):
+        return [high - low for low, high in map(self.ends_of, self.activations)]
+
+    def _gradients_at(self, weights, batch, names, moves=None):
         if not hasattr(self, 'opened'):
-            self.opened = self._open_session()
+            self.opened = self._open_session(moves=self.scales)
         values = self.weights.of(self.session)
         self.opened.restore(self.session.variables(), 'by_name')
         values[self.index] = weights
         self.weights.store(self.opened, values)
-        names = [node['inputs'][0] for node in self.quantizers]
-        images, labels = batch
-        return self.weights.gathered(self.opened.gradients('loss', names, {'images': images, 'labels': labels}, training=True))
+        feeds = dict(zip(('images', 'labels'), batch))
+        if self.scales:
+            moves = moves or [np.zeros(self._shape(node['name']), np.float32) for node in self.activations]
+            feeds |= {f'{MOVE}/{i}': move for i, move in enumerate(moves)}
+        return self.opened.gradients('loss', names, feeds, training=True)
 
     # The end.
 

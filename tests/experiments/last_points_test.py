@@ -149,12 +149,14 @@ class RunsTest(unittest.TestCase):
         miniqat.train(cls.place / name, dataset=cls.data, model=MODEL, validation=HELD, augment="crop-flip", threads=1, **flags)
 
     def network(self, method=methods.Method, **more):
-        return training.Network(MODEL, self.pictures, self.variables, seed=3, rounds=method.ROUNDS, share=method.SHARE, **more)
+        return training.Network(MODEL, self.pictures, self.variables, seed=3, rounds=method.ROUNDS, share=method.SHARE,
+                                scales=method.SCALES, **more)
 
     def test_the_baseline_is_the_products_training(self):
         self.train("few", seed=3, epochs=EPOCHS, init_checkpoint=self.place / "float", learning_rate=RATE, weight_decay=DECAY,
                    reestimate=training.ESTIMATE_BATCHES, **training.QUANTIZED)
         network = self.network()
+        start = {name: network.session.variable(name).ravel().copy() for name in network.ends.shapes}
         run = training.Training(network, methods.Method, EPOCHS, RATE, DECAY)
         run.run()
         here = network.estimated(run.variables())
@@ -168,6 +170,9 @@ class RunsTest(unittest.TestCase):
                 np.testing.assert_array_equal(own, array.ravel(), name)
         summary = json.loads((self.place / "few/summary.json").read_text())
         self.assertEqual(network.accuracy(here), summary["validation_accuracy"])
+        # Ranges have moved on their way, too.
+        self.assertFalse(any(np.array_equal(run.ends[network.ends.place(name)], started) for name, started in start.items()
+                             if np.any(started)))
 
     def test_a_run_that_was_stopped_goes_on_to_the_same_weights(self):
         def kill(line):
@@ -195,6 +200,36 @@ class RunsTest(unittest.TestCase):
             again.run()
             for name, array in again.variables().items():
                 np.testing.assert_array_equal(array, there[name], f"{row}: {name}")
+
+    def test_gradients_of_activations_are_scaled(self):
+        """By the last quantizer of few bits, behind which gradients stay as they are."""
+        network = self.network(methods.AllScaledGradients)
+        batch = next(self.pictures.batches(3))
+        plain, expected, ends = self.network().gradients(*batch)
+        loss, gradient, more = network.gradients(*batch)
+        self.assertEqual(loss, plain)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6)
+        last = next(i for i, node in enumerate(network.activations) if node["name"].startswith("pool/"))
+        network = self.network(methods.AllScaledGradients)
+        network.deltas[last] = 0.8
+        feeds = {"images": batch[0], "labels": batch[1], training.FACTOR: np.float32(1)}
+        names = [f"{training.SHIFT}/{last}", f"{training.PULL}/{last}"]
+        network._pull(feeds)
+        straight, = network.first_pass.gradients("loss", names[:1], feeds, training=True)
+        scaled, x = network.first_pass.gradients(training.TOTAL, names, feeds, training=True)
+        x = x * x.size
+        low, high = network.ends_of(network.activations[last])
+        error = (x - miniqat.fake_quant(x, low, high, bits=2)) / (high - low)
+        self.assertGreater(np.abs(error).max(), 0.1)
+        np.testing.assert_allclose(scaled, straight * (1 + 0.8 * np.sign(straight) * error), rtol=1e-3, atol=1e-9)
+
+    def test_curvature_of_activations(self):
+        network = self.network(methods.AllScaledGradients)
+        method = methods.AllScaledGradients(len(network.index), 10, RATE)
+        method.PROBES = 2
+        method.begin(None, None)
+        method.begin_epoch(network, network.grid(network.ends.of(network.session)), 0)
+        self.assertTrue(np.all(np.isfinite(network.deltas)) and np.any(network.deltas > 0), network.deltas)
 
     def test_a_teacher_has_half_of_the_target(self):
         teacher = training.FloatNetwork(MODEL, self.pictures, self.variables, width=1.0)
