@@ -101,7 +101,9 @@ class Network:
 
     def _start(self, variables):
         """Ranges start at least squares, as RangeStart has them (training/train/range_start.h)."""
-        self.session.restore(variables, 'by_name')
+        missing = [name for name in self.session.restore(variables, 'by_name')['fresh'] if name in self.weights.shapes]
+        if missing:
+            raise ValueError(f'the network in float has no {missing[0]}')
         calibrated = self._session(self.evaluation.graph)
         calibrated.restore(self.session.variables(), 'by_name')
         batches = self.pictures.batches(self.seed, varies=False)
