@@ -114,16 +114,50 @@ class Disagreements {
   std::unordered_map<const Node*, const LayerDecision*> first_;
 };
 
-/// Patterns without effect: a text for every pattern that decides about no layer, with the reason, and for every tensor
-/// that several layers would have quantized differently.
+/// What there is among the outputs of the layers that a pattern decides about.
+struct PatternOutputs {
+  bool sums = false;
+  bool averages = false;
+};
+
+std::unordered_map<const LayerBits*, PatternOutputs> outputs_by_pattern(const Decisions& decisions) {
+  std::unordered_map<const LayerBits*, PatternOutputs> outputs;
+  for (const LayerDecision& layer : decisions.layers) {
+    PatternOutputs& found = outputs[layer.settings.bits];
+    for (const TensorDecision& output : layer.outputs) {
+      found.sums |= decisions.sums.keep(*output.producer);
+      found.averages |= traits_of(output.asked.attributes.range).averages;
+    }
+  }
+  return outputs;
+}
+
+/// The settings of a pattern that change nothing.
+std::vector<std::string> idle_settings(const LayerBits& bits, const PatternOutputs& outputs) {
+  std::vector<std::string> idle;
+  if (bits.sums_bits && !outputs.sums)
+    idle.emplace_back("sums_bits has no effect: no output of its layers is part of a residual sum");
+  if (bits.ema_decay && !outputs.averages)
+    idle.emplace_back("ema_decay has no effect: no range of its layers' outputs is an average");
+  return idle;
+}
+
+/// Patterns without effect: a text for every pattern that decides about no layer, with the reason, for every setting
+/// that changes nothing, and for every tensor that several layers would have quantized differently.
 std::vector<std::string> notes_on_layer_bits(const LayerSettingsIndex& settings, const Decisions& decisions) {
   const std::span<const LayerBits> list = settings.patterns().list();
   if (list.empty()) return {};
   std::vector<std::string> notes;
   PatternUse use(decisions, settings.patterns());
-  for (std::size_t i = 0; i < list.size(); ++i)
+  const auto outputs = outputs_by_pattern(decisions);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string pattern = concat(kSource, "pattern ", quote(list[i].pattern));
     if (const std::string reason = use.why_unused(list[i], i); !reason.empty())
-      notes.push_back(concat(kSource, "pattern ", quote(list[i].pattern), " is unused: it ", reason));
+      notes.push_back(concat(pattern, " is unused: it ", reason));
+    if (const auto found = outputs.find(&list[i]); found != outputs.end())
+      for (const std::string& idle : idle_settings(list[i], found->second))
+        notes.push_back(concat(pattern, ": ", idle));
+  }
   Disagreements disagreements(settings);
   for (const LayerDecision& layer : decisions.layers) disagreements.add(layer);
   std::ranges::move(disagreements.notes, std::back_inserter(notes));
@@ -162,6 +196,8 @@ std::vector<std::string> remarks_on(const RewriteOptions& options, const LayerSe
   if (options.float_pools && !decisions.leaves_pools)
     remarks.emplace_back("`float_pools` has no effect: there is no AvgPool, Mean or Concat");
   if (std::string remark = remark_on_sums(options, decisions); !remark.empty()) remarks.push_back(std::move(remark));
+  if (options.input_bits && !options.quantize_input)
+    remarks.emplace_back("`input_bits` has no effect without `quantize_input`");
   if (!decisions.missed_scope.empty() && !decisions.search.skips.empty()) remarks.push_back(decisions.missed_scope);
   for (std::string& note : notes_on_layer_bits(settings, decisions)) remarks.push_back(std::move(note));
   return remarks;
