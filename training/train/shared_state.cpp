@@ -29,7 +29,9 @@ std::uint64_t hash_of(const datasets::Dataset& part) {
   const std::size_t bytes = part.images.bytes() / static_cast<std::size_t>(part.size());
   const std::int64_t stride = 1 + static_cast<std::int64_t>(part.images.bytes()) / kMostBytes;
   std::uint64_t hash = hash_text(concat(part.images.shape(), " ", part.classes, " ", part.scale, " ", part.zero_point));
-  hash = mix(hash, hash_text(text_of(part.labels, 0, part.labels.bytes())));
+  // Numbers to predict have no labels, and what reconstructs may have neither.
+  for (const Tensor* answers : {&part.labels, &part.targets})
+    if (answers->defined()) hash = mix(hash, hash_text(text_of(*answers, 0, answers->bytes())));
   for (std::int64_t i = 0; i < part.size(); i += stride)
     hash = mix(hash, hash_text(text_of(part.images, static_cast<std::size_t>(i) * bytes, bytes)));
   return hash;

@@ -11,6 +11,7 @@
 #include "distributed/rank_exchange.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
+#include "quantize/quantize.h"
 #include "tests/distributed/thread_ranks.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
@@ -87,6 +88,49 @@ TEST_F(RanksOfTraining, GoOnAfterAnEstimateWithoutSummary) {
   train_on_two("run", wanted, {kNever, kNever}, true);
   EXPECT_EQ(testing::files_of(path("run0")).checkpoint, whole.checkpoint);
   EXPECT_EQ(testing::files_of(path("run0")).summary["test_loss"], whole.summary["test_loss"]);
+}
+
+class RanksOfARegression : public RanksOfTraining {
+ protected:
+  RanksOfARegression() {
+    layers::register_ops();
+    quantize::register_ops();
+    for (const bool backwards : {false, true}) {
+      std::string table = "a,sum\n";
+      for (int i = 0; i < 64; ++i) table += concat(i % 13, ",", (backwards ? 63 - i : i) + 0.5, "\n");
+      place_.write(backwards ? "backwards.csv" : "sums.csv", table);
+    }
+  }
+
+  TrainSettings regression(const std::string& table) const {
+    TrainSettings wanted = sharded();
+    wanted.model = "mlp";
+    wanted.data_dir = "";
+    wanted.dataset = path(table).string();
+    wanted.target = "sum";
+    return wanted;
+  }
+};
+
+TEST_F(RanksOfARegression, ComeToTheSame) {
+  RunObserver nobody;
+  const testing::RunFiles alone = train_new("alone", regression("sums.csv"), nobody);
+  train_on_two("run", regression("sums.csv"), {kNever, kNever});
+  EXPECT_EQ(testing::files_of(path("run0")).checkpoint, alone.checkpoint);
+  EXPECT_EQ(testing::files_of(path("run0")).summary["test_r2"], alone.summary["test_r2"]);
+}
+
+TEST_F(RanksOfARegression, HaveTheSameNumbersToPredict) {
+  const std::string error = testing::error_of([&] {
+    distributed::as_ranks(2, [&](Communicator& communicator) {
+      const TrainSettings wanted = regression(communicator.rank() == 0 ? "sums.csv" : "backwards.csv");
+      RankExchange exchange(communicator, 2);
+      RunObserver observer;
+      train(wanted, RunDirectory::fresh(path(concat("run", communicator.rank())), "none"), {.ranks = &exchange},
+            observer);
+    });
+  });
+  EXPECT_TRUE(testing::mentions(error, {"have different ", "examples of "})) << error;
 }
 
 /// loss = mean(x w), with a slice for each rank.
