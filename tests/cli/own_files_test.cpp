@@ -252,6 +252,14 @@ TEST_F(OwnFilesTest, MovedPicturesKeepTheirParts) {
   expect_error(run("train --resume --out run"), 1, {"has changed since the run began", "11 test pictures now"});
 }
 
+TEST_F(OwnFilesTest, AResumedRunRefusesClassesThatChangePlaces) {
+  make_pets("pets");
+  train({"--float"}, "run");
+  for (const char* part : {"pets/train", "pets/test"}) fs::rename(path(part) / "bird", path(part) / "wolf");
+  expect_error(run("train --resume --out run --epochs 100"), 1,
+               {"pets has changed since the run began", "its classes are cat, dog, wolf now, not bird, cat, dog"});
+}
+
 TEST_F(OwnFilesTest, AnUnfinishedRunKnowsItsClasses) {
   make_pets("pets");
   train({"--weight-bits", "4"}, "run");

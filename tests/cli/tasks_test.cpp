@@ -128,6 +128,22 @@ TEST_F(TasksTest, ARegressionGoesFromATableToIntegersInC) {
   EXPECT_GT(json_of(place_.path() / "sensitivity/sensitivity.json")["float"]["r2"].get<double>(), 0.9);
 }
 
+/// A calibration would standardise with the run's means, a training with those of today.
+TEST_F(TasksTest, ATableInOtherUnitsIsNotThatOfTheRun) {
+  run(concat("train --dataset sums.csv --target sum --float --epochs 1 --out float", kShort));
+  std::string table = "a,b,sum\n";
+  for (int i = 0; i < 120; ++i) table += concat(100 + i % 31, ",", i % 29, ",", i % 7 + 0.5, "\n");
+  place_.write("sums.csv", table);
+  for (const char* line : {"train --resume --out float --epochs 2", "quantize --run float --epochs 1 --out bits"}) {
+    const std::string text = refused(line);
+    EXPECT_NE(text.find("has changed since the run began: its numbers have other means or deviations now"),
+              std::string::npos)
+        << line << "\n"
+        << text;
+  }
+  EXPECT_FALSE(fs::exists(place_.path() / "bits/quantize.json"));
+}
+
 TEST_F(TasksTest, SensitivitySharesLessThanTwoBatches) {
   run("train --dataset sums.csv --target sum --model mlp --width 0.25 --batch-size 64 --threads 1 --float --epochs 60 --out float");
   const std::string text = run("sensitivity --run float --bits 8,2 --out shared");

@@ -19,6 +19,7 @@
 #include "training/run/integer_source.h"
 #include "training/run/made_by.h"
 #include "training/run/run_source.h"
+#include "training/run/same_data.h"
 #include "training/settings/settings.h"
 #include "training/train/trainer.h"
 #include "training/train/training_task.h"
@@ -138,6 +139,7 @@ class QuantizationRun {
       // What is wrong with the settings of the training is found before the calibration.
       {
         const TrainingTask task(plan_.training);
+        if (source_.is_run()) require_same_meaning(RunDirectory::open(source_.path), task.settings.dataset, task.data);
         announce(task.data);
       }
       calibrate(request, RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite), observer_);

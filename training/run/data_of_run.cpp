@@ -203,16 +203,6 @@ void require_answers(const datasets::Splits& data, const Task& task) {
   if (data.validation) require(*data.validation, "validation");
 }
 
-void require_same_pictures(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data) {
-  const Json former = recorded_of_data(run, "pictures"), now = picture_counts(data);
-  const auto text = [&](const Json& counts) {
-    return concat(counts.value("training", 0), " training, ", counts.value("validation", 0), " validation and ",
-                  counts.value("test", 0), " test ", data.train.noun(), "s");
-  };
-  if (former.is_object() && former != now)
-    fail(dataset, " has changed since the run began: it has ", text(now), " now, not ", text(former), "; train anew");
-}
-
 std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainSettings& settings,
                                            const datasets::Splits& data) {
   const Json recorded = recorded_of_data(run, "pictures");

@@ -76,10 +76,6 @@ nlohmann::ordered_json picture_counts(const datasets::Splits& data);
 /// have answers in the training part alone.
 void require_answers(const datasets::Splits& data, const Task& task);
 
-/// Throws Error where the data have other numbers of pictures than the run records: files may have been added or taken
-/// away. Runs of earlier versions have no dataset.json, and recorded them at their end.
-void require_same_pictures(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data);
-
 /// The run's own data, with its validation part held out, if `data` from another place are these: the place that the
 /// run records is gone, and the parts have as many pictures as there. Data without a training part are parted first.
 std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainSettings& settings,

@@ -18,6 +18,7 @@
 #include "training/run/data_of_run.h"
 #include "training/run/made_by.h"
 #include "training/run/metrics_log.h"
+#include "training/run/same_data.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/settings.h"
 #include "training/train/shared_state.h"
@@ -127,7 +128,7 @@ void RunLife::begin() {
 
 void RunLife::go_on() {
   require_same_graph();
-  require_same_pictures(run_, task_.settings.dataset, task_.data);
+  require_same_data(run_, task_.settings.dataset, task_.data);
   restore();
   const std::int64_t step = task_.session.step();
   if (extras_.stop_at && *extras_.stop_at <= step)

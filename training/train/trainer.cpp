@@ -21,6 +21,7 @@
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
+#include "training/run/same_data.h"
 #include "training/train/range_start.h"
 #include "training/train/run_life.h"
 #include "training/train/shared_state.h"
@@ -240,6 +241,9 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   if (!ranks.is_alone()) together.emplace(nullptr);
   if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
   TrainingTask task(settings, ranks.exchange());
+  // The calibration knows the data that decide between it and the training.
+  if (extras.is_stage && !extras.resume)
+    require_same_data(RunDirectory::open(settings.init_checkpoint), settings.dataset, task.data);
   if (!extras.resume) {
     require_as_asked(task.report, settings.rewrite, rewrite_of_trainings(), extras.given, settings.model);
     refuse_ignored_decay(task.settings, extras.given);
