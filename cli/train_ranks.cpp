@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <filesystem>
+#include <string>
 
 #include "cli/notes.h"
 #include "cli/process.h"
@@ -27,9 +29,12 @@ class SilentRank : public RunObserver {
   bool wants_to_stop() override { return InterruptGuard::requested(); }
 };
 
-/// What the settings of rank 0 are to the others: with the bits of layers, so that no other reads that file.
+/// What the settings of rank 0 are to the others: with the bits of layers, so that no other reads that file, and with
+/// the run's own copy of a model file, which may be gone.
 Json word_to_ranks(const TrainSettings& settings, const TrainExtras& extras) {
+  const std::string& copy = settings.model_graph;
   return {{"settings", settings_to_json(settings)},
+          {"model_graph", copy.empty() ? "" : std::filesystem::absolute(copy).string()},
           {"layer_bits", quantize::layer_bits_to_json(settings.rewrite.layer_bits)},
           {"stop_at", extras.stop_at ? Json(*extras.stop_at) : Json(nullptr)}};
 }
@@ -107,6 +112,7 @@ std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const Tra
 void follow_ranks(distributed::Communicator& ranks) {
   const Json word = Json::parse(distributed::broadcast_text(ranks, ""));
   TrainSettings settings = recorded_settings(word["settings"], "rank 0");
+  settings.model_graph = word["model_graph"].get<std::string>();
   if (const Json& bits = word["layer_bits"]; !bits.empty())
     settings.rewrite.layer_bits = quantize::layer_bits_from_json(bits.dump(), "the bits of rank 0");
   // Slices side by side, on the cores of this rank.

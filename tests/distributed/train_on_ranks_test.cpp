@@ -64,6 +64,15 @@ TEST_F(RanksTest, StopOnFourAndGoOnWithTwo) {
   EXPECT_EQ(commands[1]["command"], "miniqat train --resume --out run");
 }
 
+TEST_F(RanksTest, GoOnWithoutTheModelFile) {
+  ASSERT_EQ(train_on(1, "alone", {}).status, 0);
+  ASSERT_EQ(train_on(2, "run", {"--stop-at", "5"}).status, 0);
+  fs::remove(path("tiny.json"));
+  const Outcome outcome = on_ranks(2, {"train", "--resume", "--out", "run"});
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_TRUE(checkpoint_bytes("run") == checkpoint_bytes("alone"));
+}
+
 class PicturesOnRanks : public RanksTest {
  protected:
   PicturesOnRanks() {
