@@ -38,7 +38,8 @@ std::string onnx_file(const Graph& graph, const NamedTensors& variables, const e
 
 FloatNetwork float_network(const ExportArguments& arguments) {
   if (arguments.run.empty()) {
-    Graph graph = read_graph_file(arguments.graph, arguments.image_size);
+    std::vector<std::string> notes;
+    Graph graph = read_graph_file(arguments.graph, arguments.image_size, notes);
     Session session(graph);
     TrainedVariables variables;
     if (!arguments.checkpoint.empty()) {
@@ -49,10 +50,11 @@ FloatNetwork float_network(const ExportArguments& arguments) {
     } else {
       throw UsageError("--graph needs --checkpoint: a graph JSON has no weights");
     }
+    if (!variables.note.empty()) notes.push_back(variables.note);
     return {.bytes = onnx_file(graph, session.variables(),
                                {.name = std::filesystem::path(arguments.graph).stem(), .opset = arguments.opset}),
             .name = arguments.graph,
-            .note = variables.note};
+            .notes = std::move(notes)};
   }
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
   Graph graph = read_network(run.directory.eval_graph());
@@ -69,7 +71,7 @@ FloatNetwork float_network(const ExportArguments& arguments) {
   put(options.input_standard, false);
   if (&task == &regression()) put(options.output_standard, true);
   FloatNetwork network{
-      .bytes = onnx_file(graph, session.variables(), options), .name = run.settings.model, .note = run.note};
+      .bytes = onnx_file(graph, session.variables(), options), .name = run.settings.model, .notes = {run.note}};
   for (const auto& [end, standard] :
        {std::pair("input", options.input_standard), std::pair("output", options.output_standard)})
     if (standard)

@@ -95,8 +95,12 @@ void print_table(const Graph& graph) {
 
 /// A size is for the ONNX models among two graphs.
 Graph read_graph_or_run(const std::filesystem::path& path, const std::string& image_size, bool one_of_two) {
-  if (!std::filesystem::is_directory(path))
-    return read_graph_file(path.string(), one_of_two && !is_onnx_file(path.string()) ? "" : image_size);
+  if (!std::filesystem::is_directory(path)) {
+    std::vector<std::string> notes;
+    Graph graph = read_graph_file(path.string(), one_of_two && !is_onnx_file(path.string()) ? "" : image_size, notes);
+    for (const std::string& note : notes) print_note(note);
+    return graph;
+  }
   if (!image_size.empty() && !one_of_two) refuse_ignored("--image-size", "a run, which has its sizes");
   const RunDirectory run = RunDirectory::open(path);
   Graph graph = read_graph(run.train_graph());

@@ -11,12 +11,16 @@ namespace miniqat::cli {
 
 using namespace training;
 
-Graph read_graph_file(const std::string& path, const std::string& image_size) {
-  if (image_size.empty()) return read_network(path);
-  if (!is_onnx_file(path)) refuse_ignored("--image-size", concat(path, ", which is not an ONNX model"));
+Graph read_graph_file(const std::string& path, const std::string& image_size, std::vector<std::string>& notes) {
+  if (!is_onnx_file(path)) {
+    if (!image_size.empty()) refuse_ignored("--image-size", concat(path, ", which is not an ONNX model"));
+    return read_network(path);
+  }
   importers::ImportOptions options;
-  std::tie(options.height, options.width) = image_size_from(image_size);
-  return importers::import_onnx(path, options).graph;
+  if (!image_size.empty()) std::tie(options.height, options.width) = image_size_from(image_size);
+  importers::ImportedModel model = importers::import_onnx(path, options);
+  for (const std::string& note : model.report.notes) notes.push_back(concat("note: ", note));
+  return std::move(model.graph);
 }
 
 void require_run_or_model(const std::string& run, const TrainFlags& flags, const std::string& dataset) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
@@ -22,8 +23,9 @@ inline constexpr const char* kImageSizeHelp =
     "of an ONNX model that leaves height and width of images open: HxW, or one number for both";
 
 /// The network of a graph JSON file or of an ONNX model; `image_size` is the value of --image-size, "" without it.
-/// Throws UsageError for a size beside a graph JSON, and what read_network() and import_onnx() throw.
-Graph read_graph_file(const std::string& path, const std::string& image_size);
+/// Appends lines for print_note() about what the graph does otherwise than an ONNX model: "note: the final Softmax
+/// ...". Throws UsageError for a size beside a graph JSON, and what read_network() and import_onnx() throw.
+Graph read_graph_file(const std::string& path, const std::string& image_size, std::vector<std::string>& notes);
 
 /// Settings that a float run has already: their flags go with --model.
 inline constexpr std::array<const char*, 6> kSettingsOfModel = {"output", "image_size", "colour",

@@ -32,10 +32,11 @@ bool is_onnx_file(const std::string& model) { return model.ends_with(".onnx"); }
 
 namespace {
 
-/// A network and what its file calls the outputs.
+/// A network, what its file calls the outputs, and what the graph does otherwise than the file.
 struct NamedNetwork {
   Graph graph;
   std::vector<std::string> outputs;
+  std::vector<std::string> notes = {};
 };
 
 NamedNetwork read_named_network(const std::filesystem::path& path, std::int64_t batch_size,
@@ -44,7 +45,9 @@ NamedNetwork read_named_network(const std::filesystem::path& path, std::int64_t 
     importers::ImportOptions options{.batch_size = batch_size};
     if (pictures && pictures->rank() > 1) options = {batch_size, (*pictures)[0], (*pictures)[1], true};
     importers::ImportedModel model = importers::import_onnx(path, options);
-    return {.graph = std::move(model.graph), .outputs = std::move(model.output_names)};
+    return {.graph = std::move(model.graph),
+            .outputs = std::move(model.output_names),
+            .notes = std::move(model.report.notes)};
   }
   layers::register_ops();
   quantize::register_ops();
@@ -186,6 +189,11 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
   classifier.graph.set_outputs({classifier.logits});
   require_outputs(classifier, dataset, options.model);
   return classifier;
+}
+
+std::vector<std::string> notes_on_model(const ClassifierOptions& options, const datasets::Dataset& dataset) {
+  if (!is_onnx_file(options.model) || !options.model_graph.empty()) return {};
+  return read_named_network(options.model, options.batch_size, dataset.example_shape()).notes;
 }
 
 Output find_images(const Graph& graph, const std::string& source) {

@@ -12,6 +12,7 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "importers/onnx/import.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantizers.h"
@@ -242,6 +243,8 @@ FloatRun read_float_model(const TrainSettings& settings) {
   const datasets::Splits data = load_wanted_data(settings);
   result.class_names = data.train.class_names;
   result.training = make_classifier(classifier_options(settings), data.train);
+  if (const std::vector<std::string> notes = notes_on_model(classifier_options(settings), data.train); !notes.empty())
+    result.note = "note: " + joined(notes, "; ");
   Session session(result.training.graph);
   start_from(settings.model, session);
   result.checkpoint = session.checkpoint();

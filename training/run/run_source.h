@@ -110,7 +110,7 @@ struct FloatRun {
   std::string graph_name = {};
   Safetensors checkpoint = {};
   std::string checkpoint_name = {};
-  /// trained_variables().note: the run is unfinished, or "".
+  /// For RunObserver::warn(): trained_variables().note, or the notes_on_model() of a file in one line; "" for nothing.
   std::string note = {};
 };
 
