@@ -112,7 +112,8 @@ std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const Tra
 void follow_ranks(distributed::Communicator& ranks) {
   const Json word = Json::parse(distributed::broadcast_text(ranks, ""));
   TrainSettings settings = recorded_settings(word["settings"], "rank 0");
-  settings.model_graph = word["model_graph"].get<std::string>();
+  // A machine that does not see the run's folder takes the model file.
+  if (const std::string copy = word["model_graph"]; std::filesystem::exists(copy)) settings.model_graph = copy;
   if (const Json& bits = word["layer_bits"]; !bits.empty())
     settings.rewrite.layer_bits = quantize::layer_bits_from_json(bits.dump(), "the bits of rank 0");
   // Slices side by side, on the cores of this rank.

@@ -2,8 +2,7 @@
 bits. All work on flat arrays. `u` are the latent weights of few bits, one array over all layers; `Grid` says where they are
 rounded to.
 
-Each method names its paper and says where the paper leaves something open or where we differ. Sections and equations are numbered
-from memory."""
+Each method names its paper and says where the paper leaves something open or where we differ."""
 
 import dataclasses
 import math
@@ -101,8 +100,8 @@ class Method:
 
 
 class Transitions(Method):
-    """Transition rates (Lee, Jeon, Kim, Ham: "Scheduling weight transitions for quantization-aware training", ICCV 2025, section
-    3.2). In step t the share k_t of all quantized weights changes its integer. Its running mean is
+    """Transition rates (Lee, Jeon, Kim, Ham: "Scheduling weight transitions for quantization-aware training", ICCV
+    2025). In step t the share k_t of all quantized weights changes its integer. Its running mean is
 
         K_t = 0.99 K_{t-1} + 0.01 k_t.
 
@@ -146,8 +145,8 @@ class Transitions(Method):
 
 class Freezing(Method):
     """Iterative freezing (Nagel, Fournarakis, Bondarenko, Blankevoort: "Overcoming oscillations in quantization-aware training",
-    ICML 2022, section 4.3 and algorithm 1). A weight oscillates in step t if its integer changes, and in the other direction than
-    at its last change: o_t. Equation 4 counts how often,
+    ICML 2022). A weight oscillates in step t if its integer changes, and in the other direction than
+    at its last change: o_t. This counts how often,
 
         f_t = m o_t + (1 - m) f_{t-1},
 
@@ -180,7 +179,7 @@ class Freezing(Method):
 
 
 class Teacher(Method):
-    """A teacher of twice the width (Mishra, Marr: "Apprentice", ICLR 2018, equation 1 and scheme C: the teacher is trained before
+    """A teacher of twice the width (Mishra, Marr: "Apprentice", ICLR 2018, scheme C: the teacher is trained before
     and does not change, the student goes on from its own float network). Their weights of the two cross entropies are halves, the
     temperature is 1:
 
@@ -196,13 +195,12 @@ def softmax(logits):
 
 
 class ScaledGradients(Method):
-    """EWGS (Lee, Kim, Ham: "Network quantization with element-wise gradient scaling", CVPR 2021, equation 4): with weights and grid
+    """EWGS (Lee, Kim, Ham: "Network quantization with element-wise gradient scaling", CVPR 2021): with weights and grid
     mapped to [0, 1], x and its rounded x_q,
 
         g_x = g_xq (1 + delta sign(g_xq) (x - x_q)).
 
-    delta of a layer is the mean of the Hessian's diagonal over a large gradient, three standard deviations (section 3.3; not below
-    0). The trace comes from Hutchinson's estimate, E[v H v] with v = +-1. The authors' program estimates every tenth epoch, from
+    delta of a layer is the mean of the Hessian's diagonal over a large gradient, three standard deviations (not below 0). The trace comes from Hutchinson's estimate, E[v H v] with v = +-1. The authors' program estimates every tenth epoch, from
     three batches; we do before each epoch, from three batches with `PROBES` vectors each, all layers at once: products between
     layers have mean 0.
 
@@ -264,8 +262,8 @@ class AllScaledGradients(ScaledGradients):
 
 class Proximal(Method):
     """PARQ (Jin, Ma, Liu, Gromov, Defazio, Xiao: "PARQ: piecewise-affine regularized quantization", ICML 2025), by its aggregate
-    proximal gradient (AProx, section 3): latent weights u take the steps, u -= rate g(w), and the network computes with
-    w = prox(u). Between two neighbours of the grid with the middle p the proximal map of section 4 is the line through p of slope
+    proximal gradient (AProx): latent weights u take the steps, u -= rate g(w), and the network computes with
+    w = prox(u). Between two neighbours of the grid with the middle p the proximal map is the line through p of slope
     1 / rho, cut off at both neighbours; beyond the ends of the grid it is the end:
 
         w = clip(p + (u - p) / rho, lower, upper).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "core/text/classic.h"
 #include "core/text/error.h"
@@ -43,10 +44,13 @@ void require_no_answer(const std::filesystem::path& file, const std::vector<std:
 
 void fail_no_column(const std::filesystem::path& file, const std::vector<std::string>& names,
                     const std::string& wanted) {
+  std::vector<std::string> readable;
+  std::ranges::copy_if(names, std::back_inserter(readable), utf8::is_valid);
+  const std::string near = did_you_mean(wanted, readable);
   fail(file, " has no column ", quote(wanted), "; its columns are ", shortened(printable(joined(names))),
-       std::ranges::all_of(names, utf8::is_valid)
-           ? did_you_mean(wanted, names)
-           : ", which are not UTF-8: save the table as that, or give the number of a column, from 0");
+       near.empty() && readable.size() < names.size()
+           ? ", not all of them in UTF-8: save the table as that, or give the number of a column, from 0"
+           : near);
 }
 
 std::vector<std::size_t> answer_columns(const std::filesystem::path& file, const std::vector<std::string>& names,

@@ -109,10 +109,10 @@ TEST_F(DataFlagsTest, NamesThatARunCannotKeepAreRefused) {
   std::string table = "a,gr\xf6\xdf\x65,b\n";
   for (int i = 0; i < 24; ++i) table += concat(i * 7 % 5, ",", i, ".25,", i % 2, "\n");
   place_.write("latin1.csv", table);
-  for (const char* flag : {"--target gr\xf6\xdf\x65", "--target b --group-by gr\xf6\xdf\x65",
-                           "--target b --group-by a --test-groups \xe4"})
+  for (const char* flag : {"--target gr\xf6\xdf\x65", "--target b --group-by gr\xf6\xdf\x65"})
     EXPECT_TRUE(mentions(refusal(concat("--dataset latin1.csv ", flag)), {"is not UTF-8", "the number of a column"}))
         << flag;
+  EXPECT_TRUE(mentions(refusal("--dataset latin1.csv --target b --group-by a --test-groups \xe4"), {"is not UTF-8"}));
   const char* by_number = "--dataset latin1.csv --target 1,2 --out run";
   EXPECT_EQ(program(concat("train --float --model mlp --steps 2 --batch-size 4 --threads 1 ", by_number)).status, 0);
   EXPECT_EQ(json_of(path("run/summary.json"))["target_names"], (nlohmann::json{"gr\\xf6\\xdfe", "b"}));

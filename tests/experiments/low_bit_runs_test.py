@@ -1,6 +1,5 @@
 """experiments/low-bit-ablations, low-bit-control, low-bit-results, accuracy-results and mlperf-tiny-results with a program that
-trains nothing:
-they go on where they were killed, repeat nothing that a ledger has, and say which of its results were made by other flags.
+trains nothing: they go on where they were killed, repeat nothing that a ledger has, and say which of its results were made by other flags.
 
 usage: low_bit_runs_test.py SCRIPTS
 """
@@ -191,7 +190,7 @@ class LowBitRunsTest(unittest.TestCase):
         status, _ = self.stopped_queue(signal.SIGTERM, "resnet20-w4a4-1", "--only", "resnet20-*-1")
         self.assertEqual(status, 128 + signal.SIGTERM)
         calls = (self.here / "calls").read_text().splitlines()
-        self.assertEqual([call.split()[0] for call in calls], ["train", "train", "eval", "calibrate", "train", "stopped"])
+        self.assertEqual([call.split()[0] for call in calls], ["train", "calibrate", "train", "eval", "calibrate", "train", "stopped"])
         done = self.queue("--only", "resnet20-w4a4-1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(self.calls[0], "^train .*--weight-bits 4 .*--epochs 40 .*--resume --out .*/resnet20-w4a4-1$")
@@ -222,13 +221,20 @@ class LowBitRunsTest(unittest.TestCase):
         self.assertIn("| W2A2, all | 60, 0.1 | 2 | 50.00 | 71.00 | +0.00 ± 0.00 | -3.00 | yes | 75.00 | 5.0 |", made.stdout)
         again = self.queue(runs="elsewhere")
         self.assertEqual((again.stdout, again.stderr, self.calls), (made.stdout, "", []))
-        record = json.loads(self.ledger.read_text().splitlines()[1])
+        record = json.loads(self.ledger.read_text().splitlines()[2])
         printed = self.queue("--print").stdout.splitlines()
-        self.assertEqual("miniqat " + record["command"], printed[1])
-        self.assertRegex(printed[2], "^miniqat calibrate --run resnet20-float-1 .*--out resnet20-w8a8-1-calibrated$")
+        self.assertEqual("miniqat " + record["command"], printed[2])
+        self.assertRegex(printed[1], "^miniqat calibrate --run resnet20-float-1 .*--out resnet20-w8a8-1-calibrated$")
         self.assertIn("--data-dir DIR --threads 2 --model resnet20 --weight-bits 8", record["command"])
         self.assertEqual((record["run"], record["seconds"], record["commit"]), ("resnet20-w8a8-1", 300, "abc"))
         self.assertNotIn(str(self.here), self.ledger.read_text())
+
+    def test_a_queue_killed_in_a_calibration_makes_it_later(self):
+        self.end("killed", "resnet20-w8a8-1-calibrated")
+        self.assertNotEqual(self.queue("--only", "resnet20-w8a8-1").returncode, 0)
+        done = self.queue("--only", "resnet20-w8a8-1")
+        self.assertEqual([call.split()[0] for call in self.calls], ["calibrate", "train", "eval"])
+        self.assertIn("| `resnet20` | W8A8 | 40, 0.02 | 1 | 50.00 | 70.00 |", done.stdout)
 
     def test_a_queue_goes_on_behind_a_run_that_fails(self):
         self.end("diverging", "resnet20-float-1")

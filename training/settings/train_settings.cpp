@@ -156,12 +156,9 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 /// A run would keep another text: its config.json is UTF-8.
-void require_utf8(const char* flag, const std::string& text) {
-  require(
-      utf8::is_valid(text),
-      concat(
-          flag, " ", quote(text),
-          " is not UTF-8, and so a run cannot keep it: save the table as UTF-8, or give the number of a column, from 0"));
+void require_utf8(const char* flag, const std::string& text, const char* other_way = "") {
+  require(utf8::is_valid(text), concat(flag, " ", quote(text), " is not UTF-8, and so a run cannot keep it: save the ",
+                                       "table as UTF-8", other_way));
 }
 
 }  // namespace
@@ -169,8 +166,9 @@ void require_utf8(const char* flag, const std::string& text) {
 datasets::NumberOptions number_options(const TrainSettings& settings) {
   if (settings.group_by.empty() && !settings.test_groups.empty())
     throw UsageError("--test-groups goes with --group-by, which says what a group is");
-  require_utf8("--target", settings.target);
-  require_utf8("--group-by", settings.group_by);
+  constexpr const char* kByNumber = ", or give the number of a column, from 0";
+  require_utf8("--target", settings.target, kByNumber);
+  require_utf8("--group-by", settings.group_by, kByNumber);
   require_utf8("--test-groups", settings.test_groups);
   return {.inputs = settings.inputs,
           .target = words_of(settings.target),

@@ -85,8 +85,11 @@ const Case kCases[] = {
      {.target = {"cc"}}},
     // Names in Latin-1.
     {"== train.csv\na,gr\xf6\xdf\x65,b\n1,2,3.5",
-     "error: has no column \"größe\"; its columns are a, gr\\xf6\\xdfe, b, which are not UTF-8: save the table as that",
+     "error: has no column \"größe\"; its columns are a, gr\\xf6\\xdfe, b, not all of them in UTF-8: save the table as that",
      {.target = {"größe"}}},
+    {"== train.csv\n\xe4,kind,b\n1,2,3.5",
+     "error: has no column \"kimd\"; its columns are \\xe4, kind, b; did you mean \"kind\"?",
+     {.target = {"kimd"}}},
     {"== train.csv\n\xe4,gr\xf6\xdf\x65\n1,2\n3,4.5\n== test.csv\n\xe4,gr\xf6\xdf\x65\n5,6",
      "train [2,1] 1 3, 1 targets gr\\xf6\\xdfe: 2 4.5 | test [1,1] 5, 1 targets gr\\xf6\\xdfe: 6",
      {.target = {"1"}}},
