@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -123,6 +124,50 @@ TEST(HousePages, PagesNameProgramsThatThereAre) {
     expect_all(page, R"(\b((?:bench|peer)_\w+))", targets);
   }
   EXPECT_GT(checked, 0u);
+}
+
+/// The commands of the page's blocks that begin with `miniqat`, lines joined where a \ ends one, without comments and
+/// what follows in a pipe.
+std::vector<std::string> commands_of(const fs::path& page) {
+  std::vector<std::string> found;
+  bool inside = false, goes_on = false;
+  for (const std::string& line : lines_of(page)) {
+    if (line.starts_with("```")) inside = !inside;
+    if (!inside || !(goes_on || line.starts_with("miniqat "))) continue;
+    const bool cut = line.ends_with('\\');
+    std::size_t end = line.size() - cut;
+    for (const std::string mark : {" # ", " | ", " > ", " 2> "}) end = std::min(end, line.find(mark));
+    if (!goes_on) found.emplace_back();
+    found.back() += line.substr(0, end);
+    goes_on = cut;
+  }
+  return found;
+}
+
+TEST(HousePages, PagesNameFlagsThatThereAre) {
+  const std::regex flag(R"((?:^|[ ,\[])(--?[a-z][a-z0-9-]*))");
+  const auto flags_in = [&](const std::string& text) {
+    std::set<std::string> found;
+    for (std::sregex_iterator match(text.begin(), text.end(), flag); match != std::sregex_iterator(); ++match)
+      found.insert((*match)[1]);
+    return found;
+  };
+  std::map<std::string, std::set<std::string>> known;
+  std::size_t checked = 0;
+  for (const fs::path& page : pages())
+    for (const std::string& line : commands_of(page)) {
+      const std::string command = line.substr(8, line.find(' ', 8) - 8);
+      if (command.ends_with(':')) continue;  // What the program has printed.
+      if (!known.contains(command))
+        known[command] = flags_in(testing::miniqat(command.starts_with('-') ? testing::Arguments{"--help"}
+                                                                            : testing::Arguments{command, "--help-all"})
+                                      .out);
+      for (const std::string& name : flags_in(line)) {
+        EXPECT_TRUE(known[command].contains(name)) << page << " has " << name << " in " << line;
+        ++checked;
+      }
+    }
+  EXPECT_GT(checked, 500u);
 }
 
 /// The program of tests/CMakeLists.txt that has the test file `file`, relative to tests/.
