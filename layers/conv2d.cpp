@@ -114,9 +114,14 @@ bool has_faster_integers(const onednn::Convolution& c) {
 /// / 1.2; 14x32 to 64 by 5x5: 2.0 / 2.0 / 1.6; 8x128 to 128 by 1x1: 1.6 / 1.7 / 1.4; 16x32 to 64: 1.4 / 1.3 / 0.8; 28x1
 /// to 32 by 5x5: 1.0 / 1.9 / 0.8. Gradients from bytes alone (VNNI), of the input / of the filter: 32x16 to 16 by 3x3:
 /// 2.7 / 1.3; 16x32 to 32: 3.3 / 1.9; 8x64 to 64: 3.0 / 2.3; 14x32 to 64 by 5x5: 3.9 / 2.4; 32x32 to 64 by 1x1: 3.4 /
-/// 3.1; 14x6 to 16 by 5x5: 3.1 / 0.7. With few channels our kernels of float32 are as fast, roundings included.
+/// 3.1; 14x6 to 16 by 5x5: 3.1 / 0.7. With few channels our kernels of float32 are as fast, roundings included. AMX
+/// multiplies so fast that roundings cost more than they save where 1x1 filters have few multiply-adds a number.
 bool has_faster_rounded_products(const onednn::Convolution& c) {
-  return !c.depthwise && std::min(c.filter[2], c.filter[3]) > kFewChannels;
+  constexpr std::int64_t kFewProducts = 32;
+  const std::int64_t in = c.filter[2], out = c.filter[3];
+  if (c.filter[0] * c.filter[1] == 1 && isa_level() == IsaLevel::kAmx && in * out < kFewProducts * (in + out))
+    return false;
+  return !c.depthwise && std::min(in, out) > kFewChannels;
 }
 
 DirectConvolution direct(const onednn::Convolution& c, const Window2d& window) {
