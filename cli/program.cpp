@@ -58,7 +58,7 @@ constexpr const char* kFooter =
     "\n"
     "Environment:\n"
     "  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"
-    "  MINIQAT_CACHE_DIR           where decoded pictures are kept; default: ~/.cache/miniqat\n"
+    "  MINIQAT_CACHE_DIR           where decoded pictures and sounds are kept; default: ~/.cache/miniqat\n"
     "  MINIQAT_MAX_ISA             baseline, avx2, avx2-vnni, avx512, avx512-vnni or amx: the most to use\n"
     "  MINIQAT_GUARD               after or before: a test mode that stops a node which writes past its memory\n"
     "  MINIQAT_TEAM                own, openmp or alone: whose threads compute; openmp's are slow beside others\n"

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "core/threads/parallel.h"
 #include "datasets/data_dir.h"
 #include "datasets/decoding.h"
+#include "datasets/file_cache.h"
 #include "datasets/groups.h"
 #include "datasets/sound/features.h"
 #include "datasets/sound/sound.h"
@@ -81,6 +83,17 @@ std::set<std::string> listed_in(const fs::path& list) {
     at = end + 1;
   }
   return files;
+}
+
+/// For the cache: all that features depend on. Other decoding, resampling or arithmetic of the front end, or another
+/// SoundStack::content(), takes another version.
+std::string dependence_on(const SoundOptions& how) {
+  constexpr int kVersion = 1;
+  std::string text = concat("miniqat sounds ", kVersion, ", ", names_of(how.features)[static_cast<int>(how.features)]);
+  for (const std::int64_t number : {how.rate, how.bands, how.coefficients, how.frames}) text += concat(' ', number);
+  for (const double number : {how.seconds, how.window_ms, how.stride_ms, how.low_hz, how.high_hz})
+    text += concat(' ', exact(number));
+  return text;
 }
 
 class SoundReader {
@@ -150,20 +163,30 @@ class SoundReader {
     if (data.classes.empty()) data.labels = anomalies_of(files);
     data.files = std::make_shared<const std::vector<std::string>>(files);
     SoundStack stack(how_, part == Part::kTrain ? options_.variation : SoundVariation(), std::ssize(files));
-    constexpr std::int64_t kBlock = 64;
-    for (std::int64_t first = 0; first < std::ssize(files); first += kBlock) {
-      interruption_point();
-      decoding_went_on(done_, all_);
-      const std::int64_t count = std::min(kBlock, std::ssize(files) - first);
-      parallel_for(count, 1, [&](std::int64_t from, std::int64_t to) {
-        for (std::int64_t i = first + from; i < first + to; ++i)
-          read_recording(files[static_cast<std::size_t>(i)], i, stack);
-      });
-      done_ += count;
-    }
-    decoding_went_on(done_, all_);
+    FileCache cache(concat("sounds-", title_of(part)), root_, dependence_on(how_));
+    for (const std::string& file : files) cache.depend_on(root_ / file);
+    const bool are_kept = stack.take(cache.kept());
+    // A file that could not be read when the others were kept may be readable now.
+    read_missing(files, stack);
+    if (!are_kept) cache.keep([&] { return stack.content(); });
     stack.move_to(data);
     return data;
+  }
+
+  void read_missing(const std::vector<std::string>& files, SoundStack& stack) {
+    std::vector<std::int64_t> missing;
+    for (std::int64_t i = 0; i < std::ssize(files); ++i)
+      if (!stack.has(i)) missing.push_back(i);
+    constexpr std::int64_t kBlock = 64;
+    for (std::int64_t first = 0; first < std::ssize(missing); first += kBlock) {
+      interruption_point();
+      decoding_went_on(first, std::ssize(missing));
+      parallel_for(std::min(kBlock, std::ssize(missing) - first), 1, [&](std::int64_t from, std::int64_t to) {
+        for (const std::int64_t i : std::span(missing).subspan(first + from, to - from))
+          read_recording(files[static_cast<std::size_t>(i)], i, stack);
+      });
+    }
+    if (!missing.empty()) decoding_went_on(std::ssize(missing), std::ssize(missing));
   }
 
   void read_recording(const std::string& file, std::int64_t number, SoundStack& stack) {
@@ -248,7 +271,7 @@ class SoundReader {
   const fs::path& root_;
   const LoadOptions& options_;
   const SoundOptions how_;
-  std::int64_t all_ = 0, done_ = 0;
+  std::int64_t all_ = 0;
   std::mutex mutex_;
   std::vector<SkippedFile> broken_;
 };

@@ -1,6 +1,8 @@
 #include "datasets/sound/sound_stack.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "core/text/error.h"
 #include "datasets/rows.h"
@@ -16,6 +18,41 @@ std::vector<T> repeated(const std::vector<T>& all, const std::vector<std::int64_
     if (!all.empty()) chosen.push_back(all[static_cast<std::size_t>(number)]);
   return chosen;
 }
+
+/// In the name of the tensor with the lengths of rows, [rows] int64; their bytes follow one another, [bytes] uint8.
+constexpr const char* kLengths = "_lengths";
+
+template <class T>
+void pack(const std::vector<std::vector<T>>& rows, const std::string& name, NamedTensors& tensors) {
+  std::vector<std::int64_t> lengths;
+  std::int64_t all = 0;
+  for (const std::vector<T>& row : rows) all += lengths.emplace_back(std::ssize(row));
+  Tensor bytes(Shape{all * static_cast<std::int64_t>(sizeof(T))}, DType::kUInt8);
+  auto* at = static_cast<std::byte*>(bytes.raw());
+  for (const std::vector<T>& row : rows) at = std::ranges::copy(std::as_bytes(std::span(row)), at).out;
+  tensors.emplace(name, std::move(bytes));
+  tensors.emplace(name + kLengths, Tensor::from<std::int64_t>({std::ssize(lengths)}, lengths));
+}
+
+/// Fills `rows`. Returns whether the tensors are so many rows.
+template <class T>
+bool unpack(const NamedTensors& tensors, const std::string& name, std::vector<std::vector<T>>& rows) {
+  const auto bytes = tensors.find(name), lengths = tensors.find(name + kLengths);
+  if (bytes == tensors.end() || lengths == tensors.end()) return false;
+  if (lengths->second.spec() != TensorSpec{Shape{std::ssize(rows)}, DType::kInt64}) return false;
+  std::span all(static_cast<const std::byte*>(bytes->second.raw()), bytes->second.bytes());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto length = static_cast<std::size_t>(lengths->second.values<std::int64_t>()[i]);
+    if (length > all.size() / sizeof(T)) return false;
+    rows[i].resize(length);
+    std::ranges::copy(all.first(length * sizeof(T)), std::as_writable_bytes(std::span(rows[i])).begin());
+    all = all.subspan(length * sizeof(T));
+  }
+  return all.empty();
+}
+
+constexpr const char* kFeatures = "features";
+constexpr const char* kSamples = "samples";
 
 }  // namespace
 
@@ -37,6 +74,23 @@ void SoundStack::put(std::int64_t number, const Sound& sound) {
   front_end_.features(samples, features);
   if (samples_.empty()) return;
   for (const float sample : samples) samples_[static_cast<std::size_t>(number)].push_back(sample_bits(sample));
+}
+
+NamedTensors SoundStack::content() const {
+  NamedTensors tensors;
+  pack(features_, kFeatures, tensors);
+  if (!variation_.none()) pack(samples_, kSamples, tensors);
+  return tensors;
+}
+
+bool SoundStack::take(const NamedTensors& content) {
+  auto features = features_;
+  auto samples = samples_;
+  if (!unpack(content, kFeatures, features) || (!variation_.none() && !unpack(content, kSamples, samples)))
+    return false;
+  features_ = std::move(features);
+  samples_ = std::move(samples);
+  return true;
 }
 
 void SoundStack::move_to(PartData& data) {

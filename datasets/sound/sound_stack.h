@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/files/safetensors.h"
 #include "datasets/part_data.h"
 #include "datasets/sound/features.h"
 #include "datasets/sound/sound.h"
@@ -19,6 +20,16 @@ class SoundStack {
   /// Takes recording `number`, whose rate is that of the options. Callable by several threads with different numbers.
   /// Throws Error for one that is shorter than an example of some steps.
   void put(std::int64_t number, const Sound& sound);
+
+  /// Whether recording `number` was put or taken.
+  bool has(std::int64_t number) const { return !features_[static_cast<std::size_t>(number)].empty(); }
+
+  /// Everything that was put, for a FileCache. It depends on the options, not on the variation.
+  NamedTensors content() const;
+
+  /// Takes the content of another stack of the same recordings and options, in the place of all putting. False, and
+  /// nothing is taken, where that is something else or lacks the samples that are to be kept.
+  bool take(const NamedTensors& content);
 
   /// Gives `data` its examples: with SoundOptions::frames all windows of a recording, else one; of a recording that was
   /// never put a single one of zeros. The files, classes and labels in it are those of the recordings before, and of
