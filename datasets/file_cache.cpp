@@ -51,7 +51,7 @@ bool holds(const Tensor& bytes, const std::string& text) {
   return bytes.bytes() == text.size() && std::memcmp(bytes.raw(), text.data(), text.size()) == 0;
 }
 
-/// Of all their bytes, in the order of names.
+/// The CRC-32 of all bytes, in the order of names.
 std::int64_t checksum_of(const NamedTensors& tensors) {
   uLong checksum = 0;
   for (const auto& [name, tensor] : tensors)
