@@ -32,11 +32,23 @@ struct RunsArguments {
   bool json = false;
 };
 
-std::string result_text(const ListedRun& run) {
+/// What all runs are measured by; "result" where each has to say it.
+std::string result_title(const std::vector<ListedRun>& runs) {
+  std::set<std::string> names;
+  bool are_shares = true;
+  for (const ListedRun& run : runs) {
+    if (run.decides == nullptr) continue;
+    names.insert(run.decides->brief);
+    are_shares = are_shares && run.decides->is_share;
+  }
+  return names.size() == 1 ? *names.begin() : are_shares ? "accuracy" : "result";
+}
+
+std::string result_text(const ListedRun& run, const std::string& title) {
   const std::optional<Measure>& measure = run.test ? run.test : run.validation;
   if (!measure) return "-";
-  return concat(measure->kind->is_share ? "" : concat(measure->kind->brief, " "), measure->text(),
-                run.test ? "" : " (validation)");
+  const bool says_it = measure->kind->is_share || measure->kind->brief == title;
+  return concat(says_it ? "" : concat(measure->kind->brief, " "), measure->text(), run.test ? "" : " (validation)");
 }
 
 std::string duration_text(const ListedRun& run) {
@@ -51,21 +63,21 @@ std::string model_text(const ListedRun& run) {
 }
 
 /// As wide as it is, with all commands.
-void print_whole_table(const std::vector<ListedRun>& runs, const char* result) {
+void print_whole_table(const std::vector<ListedRun>& runs, const std::string& result) {
   std::vector<TableLine> lines = {{"run", "model", "data set", "bits", result, "time", "command"}};
   for (const ListedRun& run : runs)
     lines.push_back({printable(run.name), dashed(run.model), dashed(run.dataset), dashed(run.quantization),
-                     result_text(run), duration_text(run),
+                     result_text(run, result), duration_text(run),
                      dashed(run.complete ? run.command : concat("[", run.state, "] ", run.command))});
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
 }
 
 /// As wide as the terminal, with a line below for each run that is not complete.
-void print_table(const std::vector<ListedRun>& runs, const char* result) {
+void print_table(const std::vector<ListedRun>& runs, const std::string& result) {
   std::vector<TableLine> lines = {{"run", "model", "data set", "bits", result, "time"}};
   for (const ListedRun& run : runs)
     lines.push_back({printable(run.name), model_text(run), dashed(datasets::short_name(run.dataset)),
-                     dashed(run.quantization), result_text(run), duration_text(run)});
+                     dashed(run.quantization), result_text(run, result), duration_text(run)});
   constexpr std::size_t kNames[] = {0, 1, 2, 3};
   fit(lines, text_columns(), kNames);
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
@@ -76,9 +88,7 @@ void print_table(const std::vector<ListedRun>& runs, const char* result) {
 }
 
 void print_runs(const std::vector<ListedRun>& runs, bool with_commands) {
-  const bool are_shares =
-      std::ranges::all_of(runs, [](const ListedRun& run) { return !run.test || run.test->kind->is_share; });
-  const char* result = are_shares ? "accuracy" : "result";
+  const std::string result = result_title(runs);
   if (with_commands)
     print_whole_table(runs, result);
   else

@@ -8,6 +8,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/arrays/table_lines.h"
 #include "datasets/class_names.h"
 
 namespace miniqat::datasets {
@@ -26,7 +27,9 @@ std::basic_regex<char> expression_of(const std::string& text) {
 }
 
 std::int32_t place_of(const std::vector<std::string>& names, const std::string& name) {
-  const auto found = std::ranges::find(names, name);
+  auto found = std::ranges::find(names, name);
+  // A blank behind a comma.
+  if (found == names.end()) found = std::ranges::find(names, trimmed(name));
   if (found == names.end())
     fail("there is no group ", quote(name), "; the groups are ", shortened(joined(names)), did_you_mean(name, names));
   return static_cast<std::int32_t>(found - names.begin());

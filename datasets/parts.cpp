@@ -6,6 +6,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/arrays/array_numbers.h"
 #include "datasets/class_counts.h"
 #include "datasets/class_names.h"
 #include "datasets/groups.h"
@@ -26,6 +27,7 @@ class PartsToSplits {
   Splits splits() {
     // Before the classes: of another network nothing fits.
     if (options_.accept) options_.accept(fitted_shape(parts_.found.begin()->second.images));
+    take_labels_as_targets();
     number_classes();
     for (const auto& [part, data] : parts_.found) sets_[part] = dataset(data);
     for (auto& [part, set] : sets_) set.check();
@@ -45,6 +47,13 @@ class PartsToSplits {
 
  private:
   const Dataset& first() const { return sets_.begin()->second; }
+
+  /// Tables of pictures and IDX files know of labels alone.
+  void take_labels_as_targets() {
+    if (options_.numbers.answers != Answers::kTargets || !parts_.class_names.empty()) return;
+    for (auto& [part, data] : parts_.found)
+      if (data.labels.defined()) data.targets = targets_of(std::exchange(data.labels, Tensor()));
+  }
 
   /// Classes by name get their numbers: those of the network if there is one, else in their order.
   void number_classes() {

@@ -80,10 +80,12 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
   std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds %s %s%s\n", printable(task.settings.model).c_str(),
               task.settings.dataset.c_str(), task.quantization.label().c_str(), static_cast<long>(size.parameters),
               static_cast<long>(size.multiply_adds), data.has_pictures() ? "a" : "an", data.noun(), quantizers.c_str());
-  // Classes are what everybody expects.
-  if (const training::Task& learned = *task.training.task; &learned != &training::classification())
+  // Classes are what everybody expects of pictures.
+  const training::Task& learned = *task.training.task;
+  if (const bool are_classes = &learned == &training::classification(); !are_classes || !data.has_pictures())
     std::printf("task %s: from %s to %s, measured by %s\n", learned.name, data.example_shape().str().c_str(),
-                counted(task.training.outputs(), "number").c_str(), learned.decides_on(task.data.test).name);
+                counted(task.training.outputs(), are_classes ? "class" : "number").c_str(),
+                learned.decides_on(task.data.test).name);
   const bool crowded = task.settings.threads > available_cores();
   const std::string validation =
       task.data.validation ? concat(", ", task.data.validation->size(), " validation") : std::string();

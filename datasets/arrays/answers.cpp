@@ -41,6 +41,7 @@ class AnswerColumn {
 
   bool are_classes() const {
     constexpr std::size_t kFew = 100;
+    if (!far_.empty()) fail(far_, " is out of the range of numbers");
     if (!text_.empty() && !real_.empty())
       fail(text_, " is no number, but ", real_,
            " is one: a column has either classes, texts or whole numbers, or numbers to predict");
@@ -75,6 +76,7 @@ class AnswerColumn {
     const std::optional<double> value = number_in(text);
     if (value && !std::isfinite(*value)) {
       has_infinite_ = true;
+      if (far_.empty() && is_out_of_range(text)) far_ = concat(place(table, row), ": ", quote(text));
     } else if (!value) {
       if (text_.empty()) text_ = concat(place(table, row), ": ", quote(text));
     } else if (real_.empty() && !whole_in(text)) {
@@ -92,8 +94,8 @@ class AnswerColumn {
   const std::string& name_;
   std::size_t rows_ = 0;
   std::set<std::string> classes_;
-  /// The first text, and the first number that is no class, with their places.
-  std::string text_, real_;
+  /// The first text, the first number that is no class, and the first out of range, with their places.
+  std::string text_, real_, far_;
   /// "inf" and the like: a word among texts, no number that can be predicted among others.
   bool has_infinite_ = false;
 };
@@ -120,7 +122,7 @@ void put_targets(const std::map<Part, AnswerColumns>& answers, const std::vector
   // Files that must be UTF-8 keep them.
   std::ranges::transform(names, std::back_inserter(parts.target_names), printable);
   const std::string what = are_labels ? concat(names.size() == 1 ? "a label" : "labels", ", 0 or 1")
-                                      : concat("numbers to predict, from ", exact(least), " to ", exact(greatest));
+                                      : concat("numbers, no classes, from ", exact(least), " to ", exact(greatest));
   parts.remarks.notes.push_back(concat("note: ", answers.begin()->second.file.string(), ": ",
                                        names.size() == 1 ? "column " : "columns ", shortened(printable(joined(names))),
                                        names.size() == 1 ? " has " : " have ", what));

@@ -1,5 +1,6 @@
 #include "datasets/arrays/array_numbers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -91,8 +92,15 @@ void put_answers(const NumpyArray& array, const std::string& source, Answers ans
   } else if (array.kind == 'f' && one_each) {
     part.labels = whole_labels(array, source);
   } else {
-    part.labels = labels_of(array, source);
+    const bool is_open = answers == Answers::kAuto && array.kind != 'f';
+    part.labels = labels_of(array, source, is_open ? "; `answers` targets makes them numbers to predict" : "");
   }
+}
+
+Tensor targets_of(const Tensor& labels) {
+  Tensor targets(Shape{labels.shape()[0], 1});
+  std::ranges::copy(labels.values<std::int32_t>(), targets.data<float>());
+  return targets;
 }
 
 }  // namespace miniqat::datasets

@@ -19,4 +19,7 @@ Tensor numbers_of(const NumpyArray& array, const std::string& source);
 /// that names `source`.
 void put_answers(const NumpyArray& array, const std::string& source, Answers answers, PartData& part);
 
+/// Labels [n] int32 as numbers to predict, [n, 1] float32.
+Tensor targets_of(const Tensor& labels);
+
 }  // namespace miniqat::datasets

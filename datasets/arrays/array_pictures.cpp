@@ -167,16 +167,17 @@ Tensor pictures_of(const NumpyArray& array, const std::string& source, std::vect
   return images;
 }
 
-Tensor labels_of(const NumpyArray& array, const std::string& source) {
+Tensor labels_of(const NumpyArray& array, const std::string& source, const char* otherwise) {
   const std::size_t rank = array.shape.size();
   if (rank < 1 || rank > 2 || (rank == 2 && array.shape[1] != 1) || array.kind == 'f')
     fail(source, " has the shape ", shape_text(array.shape), array.kind == 'f' ? " and floats" : "",
-         "; labels must be integers, [n] or [n, 1]");
+         "; labels must be integers, [n] or [n, 1]", otherwise);
   Tensor labels(Shape{array.shape[0]}, DType::kInt32);
   for (std::int64_t i = 0; i < array.shape[0]; ++i) {
     const std::int64_t label = array.integer(i, source);
     if (label < 0 || label >= kMostClasses)
-      fail(source, " gives example ", i, " the label ", label, "; labels must be in [0, ", kMostClasses, ")");
+      fail(source, " gives example ", i, " the label ", label, "; labels must be in [0, ", kMostClasses, ")",
+           otherwise);
     labels.data<std::int32_t>()[i] = static_cast<std::int32_t>(label);
   }
   return labels;

@@ -40,7 +40,8 @@ std::vector<std::string> npy_names(const std::filesystem::path& folder);
 /// that says how much, and how many levels are left.
 Tensor pictures_of(const NumpyArray& array, const std::string& source, std::vector<std::string>* notes = nullptr);
 
-/// Labels out of [n] or [n, 1] integers that are not negative. Result: [n] int32. Throws Error that names `source`.
-Tensor labels_of(const NumpyArray& array, const std::string& source);
+/// Labels out of [n] or [n, 1] integers that are not negative. Result: [n] int32. Throws Error that names `source`, and
+/// ends with `otherwise`.
+Tensor labels_of(const NumpyArray& array, const std::string& source, const char* otherwise = "");
 
 }  // namespace miniqat::datasets

@@ -9,6 +9,7 @@
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "core/text/utf8.h"
+#include "datasets/arrays/table_lines.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -23,11 +24,13 @@ bool is_whole_number(const std::string& word) { return !word.empty() && std::ran
 }  // namespace
 
 bool is_column_name(const NumberOptions& options, const std::string& word) {
-  const bool asked_for = word == options.group_by || std::ranges::find(options.target, word) != options.target.end();
+  const auto is_word = [&](std::string_view name) { return word == trimmed(name); };
+  const bool asked_for = is_word(options.group_by) || std::ranges::any_of(options.target, is_word);
   return is_usual_name(word) || (asked_for && !word.empty() && !is_whole_number(word));
 }
 
-std::optional<std::size_t> column_called(const std::vector<std::string>& names, const std::string& name) {
+std::optional<std::size_t> column_called(const std::vector<std::string>& names, const std::string& asked) {
+  const std::string name(trimmed(asked));
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   std::size_t number = names.size();

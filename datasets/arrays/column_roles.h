@@ -18,8 +18,9 @@ bool is_column_name(const NumberOptions& options, const std::string& word);
 std::vector<std::size_t> answer_columns(const std::filesystem::path& file, const std::vector<std::string>& names,
                                         const NumberOptions& options);
 
-/// The place of the column called `name`, or of the one with that number.
-std::optional<std::size_t> column_called(const std::vector<std::string>& names, const std::string& name);
+/// The place of the column called `asked`, or of the one with that number. Blanks around it do not count: names in
+/// tables have none.
+std::optional<std::size_t> column_called(const std::vector<std::string>& names, const std::string& asked);
 
 /// Throws Error where the column of groups is one that is to be predicted, too.
 void require_no_answer(const std::filesystem::path& file, const std::vector<std::string>& names,

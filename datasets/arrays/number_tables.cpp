@@ -27,7 +27,7 @@ class NumberTables {
     else
       parts_.remarks.notes.push_back(concat(
           "note: ", files.begin()->second.string(),
-          ": no column is called label, class or target, and none is named (--target): there is nothing to predict"));
+          ": no column is called label, class or target, and none is named (--target): all of them are features"));
     return std::move(parts_);
   }
 

@@ -69,8 +69,17 @@ std::optional<double> number_in(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return {};
+  if (error == std::errc::result_out_of_range)
+    value = INFINITY;
+  else if (error != std::errc())
+    return {};
+  if (end != text.data() + text.size() || text.empty()) return {};
   return value;
+}
+
+bool is_out_of_range(std::string_view text) {
+  const std::optional<double> value = number_in(text);
+  return value && std::isinf(*value) && std::ranges::any_of(text, is_ascii_digit);
 }
 
 bool is_missing(std::string_view text) {
@@ -81,6 +90,7 @@ bool is_missing(std::string_view text) {
 
 void fail_no_number(std::string_view text, const std::string& place) {
   if (is_missing(text)) fail(place, ": a value is missing (", text.empty() ? "nothing stands there" : quote(text), ")");
+  if (is_out_of_range(text)) fail(place, ": ", quote(text), " is out of the range of numbers");
   if (number_in(text)) fail(place, ": ", quote(text), " is no finite number of 32 bits");
   fail(place, ": ", quote(text), " is not a number");
 }

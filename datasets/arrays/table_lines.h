@@ -45,8 +45,12 @@ std::string_view take(std::string_view& rest, char mark);
 /// The text without spaces, tabs and ends of lines around it.
 std::string_view trimmed(std::string_view text);
 
-/// The number that a whole text is, "+1.5e3" say; none where it is something else. NaN and infinities are numbers here.
+/// The number that a whole text is, "+1.5e3" say; none where it is something else. NaN and infinities are numbers here,
+/// and one that is out of range is infinite.
 std::optional<double> number_in(std::string_view text);
+
+/// Whether a text is a number too large or too small for 64 bits, as "1e999" is.
+bool is_out_of_range(std::string_view text);
 
 /// Whether a text stands for a value that nobody knows: none, "?" or "NaN", in any case.
 bool is_missing(std::string_view text);

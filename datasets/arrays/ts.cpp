@@ -33,9 +33,10 @@ std::vector<std::string> words_in(std::string_view line) {
 
 class TsReader {
  public:
-  TsReader(const fs::path& file, FoundParts& parts) : file_(file), parts_(parts), lines_(file) {}
+  TsReader(const fs::path& file, const NumberOptions& options, FoundParts& parts)
+      : file_(file), options_(options), parts_(parts), lines_(file) {}
 
-  PartData read(std::int64_t pad_to) {
+  PartData read() {
     bool in_data = false;
     while (const std::optional<std::string_view> text = lines_.next()) {
       const std::string_view line = trimmed(*text);
@@ -48,7 +49,7 @@ class TsReader {
         fail(place(), " stands before @data, and begins with neither @ nor #");
     }
     if (count_ == 0) fail(file_, " holds no series", in_data ? "" : ": it has no @data");
-    PartData data{.images = stack_.stacked(pad_to)};
+    PartData data{.images = stack_.stacked(options_.pad_to)};
     data.classes = std::move(classes_);
     if (has_target_) data.targets = Tensor::from<float>({std::ssize(targets_), 1}, std::as_const(targets_));
     return data;
@@ -61,7 +62,10 @@ class TsReader {
     if (words.empty()) return true;
     std::string key = words[0];
     std::ranges::transform(key, key.begin(), ascii_lower);
-    if (key == "data") return false;
+    if (key == "data") {
+      answer_as_asked();
+      return false;
+    }
     if (key == "timestamps" && yes(words)) fail(place(), ": series with time stamps (@timestamps true) cannot be read");
     if (key == "univariate" && yes(words)) dimensions_ = 1;
     if (key == "dimensions" || key == "dimension") dimensions_ = count_in(words);
@@ -75,6 +79,14 @@ class TsReader {
     }
     if (has_class_ && has_target_) fail(place(), ": the series have either classes or numbers to predict");
     return true;
+  }
+
+  /// Numbers that the header calls classes, or the other way round.
+  void answer_as_asked() {
+    if (options_.answers == Answers::kAuto || !(has_class_ || has_target_)) return;
+    has_target_ = options_.answers == Answers::kTargets;
+    has_class_ = !has_target_;
+    if (has_target_) parts_.class_names.clear();
   }
 
   bool yes(const std::vector<std::string>& words) const {
@@ -145,6 +157,7 @@ class TsReader {
   std::string place() const { return concat(file_, " line ", lines_.number()); }
 
   const fs::path& file_;
+  const NumberOptions& options_;
   FoundParts& parts_;
   TableLines lines_;
   // What the header says; 0: nothing.
@@ -167,7 +180,7 @@ FoundParts read_ts(const std::map<Part, fs::path>& files, const LoadOptions& opt
   FoundParts parts;
   for (const auto& [part, file] : files) {
     require_data_file(file);
-    parts.found[part] = TsReader(file, parts).read(options.numbers.pad_to);
+    parts.found[part] = TsReader(file, options.numbers, parts).read();
   }
   return parts;
 }

@@ -9,6 +9,7 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
+#include "datasets/arrays/array_numbers.h"
 #include "datasets/hold_out.h"
 #include "datasets/standardise.h"
 #include "python/bindings/observer.h"
@@ -53,6 +54,15 @@ void require_same_build(const Dataset& train, const Dataset& test) {
   if (columns(train.targets) != columns(test.targets)) differ("targets");
   if (train.scale != test.scale || train.zero_point != test.zero_point) differ("scales or zero points");
   if (train.class_names != test.class_names) differ("class_names");
+}
+
+/// Whole numbers are what a task predicts that predicts something.
+void take_labels_as_targets(const py::kwargs& settings, Dataset& part) {
+  const std::string task = settings.contains("task") ? std::string(py::str(py::object(settings["task"]))) : "";
+  if (task != training::regression().name && task != training::multilabel().name) return;
+  if (!part.has_classes() || !part.class_names.empty()) return;
+  part.targets = datasets::targets_of(std::exchange(part.labels, Tensor()));
+  part.classes = 0;
 }
 
 /// A file of labels tells of classes without pictures by names alone: of those without a name their numbers.
@@ -104,12 +114,14 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
   std::optional<GivenData> data;
   if (py::isinstance<Dataset>(given)) {
     data = GivenData{given.cast<const Dataset&>()};
+    take_labels_as_targets(settings, data->train);
   } else if (py::isinstance<py::tuple>(given)) {
     const auto pair = py::reinterpret_borrow<py::tuple>(given);
     if (pair.size() != 2 || !py::isinstance<Dataset>(pair[0]) || !py::isinstance<Dataset>(pair[1]))
       throw py::type_error("dataset must be a name, a path, a Dataset, or a tuple of two: training and test");
     const py::object train = pair[0], test = pair[1];
     data = GivenData{train.cast<const Dataset&>(), test.cast<const Dataset&>()};
+    for (Dataset* part : {&data->train, &*data->test}) take_labels_as_targets(settings, *part);
     require_same_build(data->train, *data->test);
     data->train.classes = data->test->classes = std::max(data->train.classes, data->test->classes);
   }

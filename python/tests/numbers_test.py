@@ -176,6 +176,43 @@ class Runs(unittest.TestCase):
             self.assertEqual(by_number[1]["example"], 1)
             self.assertLess(np.abs(np.array([one["outputs"][0] for one in asked]) - Y[200:]).mean(), 4)
 
+    def test_whole_numbers_are_predicted_where_the_task_says_so(self):
+        ages = np.arange(240) % 7
+        x = np.column_stack([ages / 3 - 1, X[:, 0]])
+        settings = dict(model="mlp", width=0.25, batch_size=20, steps=20, threads=1, float=True)
+        with tempfile.TemporaryDirectory() as folder:
+            def checkpoint(name, y, **more):
+                run = os.path.join(folder, name)
+                miniqat.train(run, dataset=miniqat.Dataset.of_numbers(x, y, **more), task="regress", **settings)
+                return run, miniqat.read_safetensors(os.path.join(run, "checkpoint.safetensors"))
+
+            run, whole = checkpoint("whole", ages)
+            for other in checkpoint("real", ages.astype(float))[1], checkpoint("asked", ages, answers="targets")[1]:
+                for name in whole:
+                    np.testing.assert_array_equal(whole[name], other[name], name)
+            with np.load(os.path.join(run, "given_arrays.npz")) as kept:
+                np.testing.assert_array_equal(kept["y_train"], ages.astype(np.float32).reshape(-1, 1))
+            miniqat.train(run, resume=True, steps=30)
+            data = miniqat.Dataset.of_numbers(x, ages)
+            miniqat.train(os.path.join(folder, "pair"), dataset=(data, data), task="regress", **settings)
+            self.assertEqual(data.classes, 7, "the data themselves stay")
+            flags = miniqat.Dataset.of_numbers(x, ages > 3)
+            miniqat.train(os.path.join(folder, "label"), dataset=flags, task="multilabel", **settings)
+            # A class with a name is not its number.
+            named = miniqat.Dataset.of_numbers(x, ages, class_names=[str(20 + age) for age in range(7)])
+            with self.assertRaisesRegex(miniqat.Error, "has classes, no numbers to predict.*`answers` targets"):
+                miniqat.train(os.path.join(folder, "named"), dataset=named, task="regress", **settings)
+            with self.assertRaisesRegex(ValueError, "`answers` targets makes them numbers to predict"):
+                miniqat.Dataset.of_numbers(x, np.stack([ages, ages], 1))
+            path = os.path.join(folder, "table.csv")
+            np.savetxt(path, np.column_stack([x, ages]), fmt="%g", delimiter=",", header="a,b,age", comments="")
+            run = os.path.join(folder, "table")
+            with self.assertRaisesRegex(miniqat.Error, "answers classes does not go with task regress"):
+                miniqat.train(run, dataset=path, target="age", task="regress", answers="classes", **settings)
+            miniqat.train(run, dataset=path, target="age", task="regress", **settings)
+            with open(os.path.join(run, "summary.json"), encoding="utf-8") as summary:
+                self.assertIn('"test_r2"', summary.read())
+
     def test_groups_part_the_data_for_good(self):
         with tempfile.TemporaryDirectory() as folder:
             path, run = os.path.join(folder, "table.csv"), os.path.join(folder, "run")

@@ -53,7 +53,6 @@ TEST_F(DataFlagsTest, BesideOtherDataAreRefused) {
   const std::pair<const char*, std::vector<std::string>> cases[] = {
       {"--dataset moves.ts --target a",
        {"--target has no effect with --dataset", "moves.ts, .ts files: it is for tables of numbers,"}},
-      {"--dataset moves.ts --answers classes", {"--answers has no effect", "arrays of numbers"}},
       {"--dataset moves.ts --image-size 8", {"--image-size has no effect", "folders of pictures"}},
       {"--dataset moves.ts --group-by a", {"--group-by has no effect", "tables of numbers"}},
       {"--dataset moves.ts --features mfcc", {"--features has no effect", of_sounds}},
@@ -65,7 +64,7 @@ TEST_F(DataFlagsTest, BesideOtherDataAreRefused) {
       {"--dataset pets --no-standardise", {"--no-standardise has no effect", "arrays of numbers"}},
       {"--dataset pets --target y", {"--target has no effect", "folders of sounds"}},
       {"--dataset words --image-size 8", {"--image-size has no effect", "words, folders of sounds"}},
-      {"--dataset words --answers targets", {"--answers has no effect"}},
+      {"--dataset words --answers targets", {"--answers has no effect", "arrays of numbers", ".ts files"}},
       {"--dataset words --snr-db 3", {"--snr-db has no effect", "it is for drawn sounds"}},
       {"--dataset synthetic --noise pets", {"--noise has no effect", "synthetic, pictures of a known data set"}},
       {"--dataset synthetic-sounds --target y", {"--target has no effect", "synthetic-sounds, drawn sounds"}}};

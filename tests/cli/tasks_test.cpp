@@ -350,9 +350,10 @@ TEST_F(TasksTest, WhatTheDataDoNotHaveIsRefused) {
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --augment shift", own))), {"--augment", "pictures"}));
   EXPECT_TRUE(
       mentions(line_of(refused(concat("train --model mlp --label-smoothing 0.1", own))), {"--label-smoothing is"}));
-  EXPECT_TRUE(mentions(
-      line_of(refused("train --model mlp --dataset flags.csv --target up --task multilabel --steps 1 --out x")),
-      {"no labels", "--answers targets"}));
+  EXPECT_TRUE(mentions(line_of(refused("train --model mlp --task multilabel --steps 1 --out x")),
+                       {"no labels", "--answers targets"}));
+  EXPECT_TRUE(
+      mentions(line_of(refused(concat("train --model mlp --task multilabel", own))), {"no labels of zeros and ones"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model mlp --class-weights balanced", own))), {"classes"}));
   EXPECT_TRUE(mentions(line_of(refused("train --target sum --steps 1 --out x")), {"--target", "tables of numbers"}));
   EXPECT_TRUE(mentions(line_of(refused(concat("train --model autoencoder --task regress", own))),

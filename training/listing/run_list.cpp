@@ -6,6 +6,7 @@
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "training/quantize/quantization_plan.h"
+#include "training/run/data_of_run.h"
 #include "training/run/made_by.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
@@ -64,6 +65,8 @@ void read_summary(const Json& summary, ListedRun& listed) {
   };
   listed.test = main_of("test");
   listed.validation = main_of("validation");
+  if (const std::optional<Measure>& measure = listed.test ? listed.test : listed.validation)
+    listed.decides = measure->kind;
   listed.seconds = number_at(summary, "seconds");
 }
 
@@ -84,6 +87,9 @@ void read_run(const fs::path& folder, ListedRun& listed) {
     const Json training = plan.value("training", Json::object());
     listed.model = text_at(training, "model");
     listed.dataset = text_at(training, "dataset");
+    TrainSettings asked;
+    asked.task = training.value("task", asked.task);
+    listed.decides = &task_of(asked).measures.front();
     return;
   }
   const RunDirectory run = RunDirectory::open(folder);
@@ -91,7 +97,7 @@ void read_run(const fs::path& folder, ListedRun& listed) {
   listed.model = text_at(config, "model");
   listed.dataset = text_at(config, "dataset");
   // Settings that no command can read.
-  recorded_settings(config, run.config().string());
+  listed.decides = &task_of(recorded_settings(config, run.config().string())).measures.front();
   const Json summary = json_if_there(run.summary());
   if (summary.is_object()) {
     read_summary(summary, listed);
@@ -140,6 +146,9 @@ ListedRun listed(const fs::path& folder, const std::string& name) {
 
 Json ListedRun::json() const {
   const auto optional = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
+  const auto key_of = [&](const char* part, const std::optional<Measure>& measure) {
+    return concat(part, measure ? measure->kind->key : decides != nullptr ? decides->key : "accuracy");
+  };
   const auto time = std::chrono::file_clock::to_sys(written);
   return {{"name", name},
           {"model", model},
@@ -148,9 +157,8 @@ Json ListedRun::json() const {
           {"bits", bits},
           {"complete", complete},
           {"state", state},
-          {concat("test_", test ? test->kind->key : "accuracy"), test ? Json(test->value) : Json(nullptr)},
-          {concat("validation_", validation ? validation->kind->key : "accuracy"),
-           validation ? Json(validation->value) : Json(nullptr)},
+          {key_of("test_", test), test ? Json(test->value) : Json(nullptr)},
+          {key_of("validation_", validation), validation ? Json(validation->value) : Json(nullptr)},
           {"seconds", optional(seconds)},
           {"command", command},
           {"commands", commands},

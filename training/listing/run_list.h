@@ -31,6 +31,8 @@ struct ListedRun {
   std::optional<Measure> test = {};
   /// The same on the validation part.
   std::optional<Measure> validation = {};
+  /// What decides about the runs of its task; null where nobody knows this.
+  const MeasureKind* decides = nullptr;
   /// The seconds that the command took.
   std::optional<double> seconds = {};
   /// text_of_commands(), or in brackets what is wrong with commands.json.

@@ -38,7 +38,7 @@ const std::vector<SettingOfData>& settings_by_kind() {
       {"skip_broken", {kPictureFolders, kSounds}},
       {"inputs", kOwn},
       {"target", {kTables, kRecordings, kSounds}},
-      {"answers", {kPictureArrays, kArrays, kTables, kRecordings}},
+      {"answers", {kPictureArrays, kArrays, kTables, kSeries, kRecordings}},
       {"no_standardise", kOwnNumbers},
       {"pad_to", {kSeries, kRecordings}},
       {"group_by", kGrouped},

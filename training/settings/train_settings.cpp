@@ -161,6 +161,21 @@ void require_utf8(const char* flag, const std::string& text, const char* other_w
                                        "table as UTF-8", other_way));
 }
 
+/// A task that predicts numbers or labels asks for them where --answers leaves it open.
+datasets::Answers asked_answers(const TrainSettings& settings) {
+  using enum datasets::Answers;
+  const bool predicts = settings.task == regression().name || settings.task == multilabel().name;
+  const bool classifies = settings.task == classification().name;
+  if ((predicts && settings.answers == kClasses) || (classifies && settings.answers == kTargets)) {
+    // Tables of pictures took no notice of it once.
+    if (settings.of_a_run) return kAuto;
+    throw UsageError(concat("--answers ", names_of(settings.answers)[static_cast<std::size_t>(settings.answers)],
+                            " does not go with --task ", settings.task, ": leave one of the two out"));
+  }
+  // A run that goes on by --task auto asks what the data mean by themselves.
+  return predicts && !settings.task_is_guessed ? kTargets : settings.answers;
+}
+
 }  // namespace
 
 datasets::NumberOptions number_options(const TrainSettings& settings) {
@@ -172,7 +187,7 @@ datasets::NumberOptions number_options(const TrainSettings& settings) {
   require_utf8("--test-groups", settings.test_groups);
   return {.inputs = settings.inputs,
           .target = words_of(settings.target),
-          .answers = settings.answers,
+          .answers = asked_answers(settings),
           .standardise = !settings.no_standardise,
           .pad_to = settings.pad_to,
           .group_by = settings.group_by,

@@ -213,7 +213,7 @@ inline const auto& settings_of_numbers() {
           "Own sounds in one folder: a regular expression whose first capture in the path of a file is its class; ^(yes)_|$ tells yes from the class other"),
       Setting(
           "answers", &S::answers,
-          "own tables and arrays: classes, targets (numbers to predict, or labels of 0 and 1), or auto: whole numbers and texts are classes"),
+          "own tables, arrays and series: classes, targets (numbers to predict, or labels of 0 and 1), or auto: targets with --task regress and multilabel, else whole numbers and texts are classes"),
       Setting(
           "no_standardise", &S::no_standardise,
           "own numbers: leave them as they are, instead of (x - mean) / deviation of each channel of the training part"),
@@ -357,7 +357,8 @@ std::pair<std::int64_t, std::int64_t> image_size_from(const std::string& text);
 /// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
 std::string resolved_augment(const TrainSettings& settings);
 
-/// How the numbers of a user's own files become examples. Throws UsageError for --test-groups without --group-by.
+/// How the numbers of a user's own files become examples: where `answers` is auto, `task` regress and multilabel have
+/// targets. Throws UsageError for --test-groups without --group-by, and for `answers` that the task cannot have.
 datasets::NumberOptions number_options(const TrainSettings& settings);
 
 /// How the pictures of a user's own files become examples. Throws UsageError for a value out of range.

@@ -17,7 +17,11 @@ constexpr MeasureKind kClassMeasures[] = {
 enum ClassScore : std::size_t { kLoss, kLabel, kAnswer, kClassScores };
 
 std::int64_t classes_of_data(const datasets::Dataset& data) {
-  if (!data.has_classes()) fail("data set ", data.name, " has no classes to tell apart");
+  if (!data.has_classes())
+    fail("data set ", data.name, " has no classes to tell apart",
+         data.targets.defined() ? concat(", but numbers for `task` ", task_for(data).name,
+                                         "; whole numbers become classes with `answers` classes")
+                                : "");
   return data.classes;
 }
 

@@ -17,7 +17,10 @@ constexpr MeasureKind kNumberMeasures[] = {
     {.name = "mean squared error", .brief = "MSE", .key = "mse", .less_is_better = true}};
 
 std::int64_t numbers_of_data(const datasets::Dataset& data) {
-  if (!data.targets.defined()) fail("data set ", data.name, " has no numbers to predict");
+  if (!data.targets.defined())
+    fail("data set ", data.name, " has ", data.has_classes() ? "classes, " : "", "no numbers to predict",
+         data.has_classes() ? "; whole numbers are such with `answers` targets, and `task` classify tells classes apart"
+                            : "");
   return data.targets.shape()[1];
 }
 

@@ -71,7 +71,24 @@ const Case kCases[] = {
     {"== train.csv\na,target\n1.5,inf\n2,1\n== test.csv\na,target\n3,1",
      "train [2,1] 1.5 2, classes 1 inf: 1 0 | test [1,1] 3, classes 1 inf: 0",
      {.answers = Answers::kClasses}},
+    // A number is no word because it is out of range.
+    {"== train.csv\na,target\n1.5,1\n2,1\n3,1e999",
+     "error: train.csv\" line 4, column target: \"1e999\" is out of the range of numbers"},
+    {"== train.csv\na,target\n1.5,b\n2,-1e-999", "error: line 3, column target: \"-1e-999\" is out of the range"},
+    {"== train.csv\na,target\n1.5,1\n2,1e999",
+     "error: line 3, column target: \"1e999\" is out of the range of numbers",
+     {.answers = Answers::kTargets}},
+    {"== train.csv\na,target\n1.5,b\n2,1e999\n== test.csv\na,target\n3,b",
+     "train [2,1] 1.5 2, classes 1e999 b: 1 0 | test [1,1] 3, classes 1e999 b: 1",
+     {.answers = Answers::kClasses}},
+    {"== train.csv\na,b,label\n1,1e999,x", "error: line 2, column b: \"1e999\" is out of the range of numbers"},
     // Columns that are asked for.
+    {"== train.csv\na,\" b\",c\n1,2,3.5\n4,5,6.5\n== test.csv\n a , b,c\n7,8,9.5",
+     "train [2,1] 3.5 6.5, 2 targets a b: 1 2 4 5 | test [1,1] 9.5, 2 targets a b: 7 8",
+     {.target = {"a", " b"}}},
+    {"== train.csv\n1,2\n3,4.5\n== test.csv\n5,6",
+     "train [2,1] 2 4.5, 1 targets 0: 1 3 | test [1,1] 6, 1 targets 0: 5",
+     {.target = {" 0 "}}},
     {"== train.csv\na,b,c\n1,2,3.5\n4,5,6.5\n== test.csv\na,b,c\n7,8,9.5",
      "train [2,1] 2 5, 2 targets c a: 3.5 1 6.5 4 | test [1,1] 8, 2 targets c a: 9.5 7",
      {.target = {"c", "a"}}},
@@ -113,12 +130,18 @@ const Case kCases[] = {
     {"== train.csv\nlabel,a,b,c,d\n0,1,2,3,4\n1,5,6,7,8\n1,5,6,7,8\n== test.csv\nlabel,a,b,c,d\n1,9,9,9,9",
      "train [3,4] 1 2 3 4 5 6 7 8 5 6 7 8, classes 0 1: 0 1 1 | test [1,4] 9 9 9 9, classes 0 1: 1",
      {.inputs = Inputs::kNumbers}},
+    {"== train.csv\nlabel,a,b,c,d\n30,1,2,3,4\n60,5,6,7,8\n== test.csv\nlabel,a,b,c,d\n31,9,9,9,9",
+     "train bytes [2,2,2,1] 1 2 3 4 5 6 7 8, 1 targets: 30 60 | test bytes [1,2,2,1] 9 9 9 9, 1 targets: 31",
+     {.answers = Answers::kTargets}},
     {"== train.csv\nlabel,a\nx,1.5", "error: \"x\" is not a number", {.inputs = Inputs::kPictures}},
     {"== train.csv\n0,1.5\n1,2.5", "error: \"1.5\" is not a whole number in [0, 255]"},
     // Groups by a column, which is no feature.
     {"== train.csv\na,label,who\n1.5,x,ann\n2,y,ben\n3,x,ann\n4,y,cat",
      "train [3,1] 1.5 3 4, classes x y: 0 0 1, groups 0 0 2 | test [1,1] 2, classes x y: 1, groups 1",
      {.group_by = "who", .test_groups = {"ben"}}},
+    {"== train.csv\na,label,who\n1.5,x,ann\n2,y,ben\n3,x,cat\n",
+     "train [1,1] 3, classes x y: 0, groups 2 | test [2,1] 1.5 2, classes x y: 0 1, groups 0 1",
+     {.group_by = "who", .test_groups = {"ann", " ben"}}},
     {"== train.csv\na,label,who\n1.5,x,ann\n2,y,ben\n",
      "error: there is no group \"bem\"; the groups are ann, ben; did "
      "you mean \"ben\"?",
@@ -246,11 +269,12 @@ TEST(NumberTables, NotesSayWhatTheColumnsAre) {
                              {.numbers = {.answers = Answers::kClasses}}),
                        {"column label has 2 classes: 4, inf"}));
   EXPECT_TRUE(mentions(notes("== train.csv\na,label\n1.5,-4\n2,5.5\n== test.csv\na,label\n3,4"),
-                       {"column label has numbers to predict, from -4 to 5.5"}));
+                       {"column label has numbers, no classes, from -4 to 5.5"}));
   EXPECT_TRUE(mentions(notes("== train.csv\na,up,on\n1.5,0,1\n2,1,1\n== test.csv\na,up,on\n3,1,0",
                              {.numbers = {.target = {"up", "on"}}}),
                        {"columns up, on have labels, 0 or 1"}));
-  EXPECT_TRUE(mentions(notes("== train.csv\na,b\n1.5,4\n2,5\n== test.csv\na,b\n3,4"), {"there is nothing to predict"}));
+  EXPECT_TRUE(mentions(notes("== train.csv\na,b\n1.5,4\n2,5\n== test.csv\na,b\n3,4"),
+                       {"is named (--target): all of them are features"}));
   EXPECT_TRUE(mentions(notes("== train.csv\n,a,b\n0,1.5,4\n1,2,5\n== test.csv\n,a,b\n0,3,4"),
                        {"left out column 0, which has no name"}));
   EXPECT_TRUE(

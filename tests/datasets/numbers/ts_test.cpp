@@ -19,10 +19,11 @@ using testing::described_parts;
 using testing::mentions;
 
 /// All of X.ts is the test part, with numbers as the file has them.
-void expect(const std::string& text, const std::string& gives, std::int64_t pad_to = 0) {
+void expect(const std::string& text, const std::string& gives, std::int64_t pad_to = 0,
+            Answers answers = Answers::kAuto) {
   SCOPED_TRACE(text);
   const testing::TempDir place;
-  LoadOptions options{.numbers = {.standardise = false, .pad_to = pad_to}, .whole_as_test = true};
+  LoadOptions options{.numbers = {.answers = answers, .standardise = false, .pad_to = pad_to}, .whole_as_test = true};
   const fs::path file = place.write("X.ts", text);
   const std::string given = described_parts([&] { return load(file.string(), {}, options); });
   if (gives.starts_with("error: "))
@@ -47,6 +48,15 @@ TEST(Ts, GivesWhatTheTableSays) {
   expect("@classLabel false\n@data\n1,2\n3,4", "[2,2,1] 1 2 3 4");
   expect("@data\n1,2:5,6\n3,4:7,8", "[2,2,2] 1 5 2 6 3 7 4 8");
   expect("@equalLength false\n@classLabel true b a\n@data\n1:b\n2,3:a", "[2,3,1] 1 0 0 2 3 0, classes a b: 1 0", 3);
+
+  // Whatever the header calls them.
+  const std::string ages = "@classLabel true 9 10\n@data\n1:9\n2:10", numbers = "@targetLabel true\n@data\n1:3\n2:2.5";
+  expect(ages, "[2,1,1] 1 2, 1 targets: 9 10", 0, Answers::kTargets);
+  expect(ages, "[2,1,1] 1 2, classes 9 10: 0 1", 0, Answers::kClasses);
+  expect(numbers, "[2,1,1] 1 2, 1 targets: 3 2.5", 0, Answers::kTargets);
+  expect(numbers, "[2,1,1] 1 2, classes 2.5 3: 1 0", 0, Answers::kClasses);
+  expect("@data\n1\n2", "[2,1,1] 1 2", 0, Answers::kTargets);
+  expect(classes + "1:b", "error: line 3, the number to predict: \"b\" is not a number", 0, Answers::kTargets);
 
   expect("@timestamps true\n" + classes + "(0,1):b", "error: line 1: series with time stamps");
   expect("@missing true\n" + classes + "1,?:b", "error: line 4, dimension 1, step 2: a value is missing (\"?\")");

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "tests/errors.h"
 
@@ -61,6 +62,33 @@ TEST(TrainSettings, TheLimitsThemselvesAreRight) {
               s.log_every = 1;
             }),
             "");
+}
+
+/// Nothing else changes for runs of before: whoever asked for a task found such answers, or did not begin.
+TEST(TrainSettings, ATaskSaysWhatAnswersAreWhereThatIsOpen) {
+  using enum datasets::Answers;
+  const auto answers = [](const char* task, datasets::Answers asked, bool of_a_run = false, bool guessed = false) {
+    TrainSettings settings;
+    settings.task = task;
+    settings.answers = asked;
+    settings.of_a_run = of_a_run;
+    settings.task_is_guessed = guessed;
+    return number_options(settings).answers;
+  };
+  for (const char* task : {"regress", "multilabel"}) {
+    EXPECT_EQ(answers(task, kAuto), kTargets) << task;
+    EXPECT_EQ(answers(task, kAuto, true), kTargets) << task;
+    EXPECT_EQ(answers(task, kAuto, true, true), kAuto) << "the data decide";
+    EXPECT_EQ(testing::error_of([&] { answers(task, kClasses); }),
+              concat("--answers classes does not go with --task ", task, ": leave one of the two out"));
+  }
+  for (const char* task : {"auto", "classify", "reconstruct"}) {
+    EXPECT_EQ(answers(task, kAuto), kAuto) << task;
+    EXPECT_EQ(answers(task, kClasses), kClasses) << task;
+  }
+  EXPECT_EQ(answers("reconstruct", kTargets), kTargets);
+  EXPECT_TRUE(testing::mentions(testing::error_of([&] { answers("classify", kTargets); }), {"--answers targets does"}));
+  EXPECT_EQ(answers("classify", kTargets, true), kAuto) << "of a run on pictures, which took no notice";
 }
 
 }  // namespace
