@@ -87,7 +87,8 @@ std::optional<exporters::CFrontEnd> front_end_of(const RunSource& run, const int
                               .bands = options.bands,
                               .coefficients = options.features == datasets::Features::kMfcc ? options.coefficients : 0,
                               .low_hz = options.low_hz,
-                              .high_hz = options.high_hz};
+                              .high_hz = options.high_hz,
+                              .slaney = options.mel_scale == datasets::MelScale::kSlaney};
 }
 
 }  // namespace

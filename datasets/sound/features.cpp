@@ -15,8 +15,14 @@ namespace {
 
 constexpr double kLeastPower = 1e-10;
 
-double mel_of(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
-double hertz_of(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
+double mel_of(double hertz, MelScale scale) {
+  if (scale == MelScale::kHtk) return 2595 * std::log10(1 + hertz / 700);
+  return hertz < 1000 ? 3 * hertz / 200 : 15 + 27 * std::log(hertz / 1000) / std::log(6.4);
+}
+double hertz_of(double mel, MelScale scale) {
+  if (scale == MelScale::kHtk) return 700 * (std::pow(10, mel / 2595) - 1);
+  return mel < 15 ? 200 * mel / 3 : 1000 * std::pow(6.4, (mel - 15) / 27);
+}
 
 void require(bool right, const char* option, double value, const char* rule) {
   if (!right) fail(option, " must be ", rule, ", is ", value);
@@ -26,6 +32,11 @@ void require(bool right, const char* option, double value, const char* rule) {
 
 std::span<const std::string_view> names_of(Features) {
   static constexpr std::string_view kNames[] = {"auto", "raw", "log-mel", "mfcc"};
+  return kNames;
+}
+
+std::span<const std::string_view> names_of(MelScale) {
+  static constexpr std::string_view kNames[] = {"htk", "slaney"};
   return kNames;
 }
 
@@ -105,20 +116,22 @@ FrontEnd::FrontEnd(const SoundOptions& options) : options_(options) {
   transform_ = static_cast<std::int64_t>(std::bit_ceil(window));
   for (std::size_t t = 0; t < window; ++t)
     hann_.push_back(0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(t) / static_cast<double>(window)));
-  const double low = mel_of(options.low_hz), high = mel_of(options.high_hz);
+  const MelScale scale = options.mel_scale;
+  const double low = mel_of(options.low_hz, scale), high = mel_of(options.high_hz, scale);
   const auto corner = [&](std::int64_t k) {
-    return hertz_of(low + (high - low) * static_cast<double>(k) / static_cast<double>(options.bands + 1));
+    return hertz_of(low + (high - low) * static_cast<double>(k) / static_cast<double>(options.bands + 1), scale);
   };
   const double bin = static_cast<double>(options.rate) / static_cast<double>(transform_);
   for (std::int64_t b = 0; b < options.bands; ++b) {
     const double left = corner(b), middle = corner(b + 1), right = corner(b + 2);
+    const double height = scale == MelScale::kHtk ? 1 : 2 / (right - left);
     Band band;
     for (std::int64_t k = 0; k <= transform_ / 2; ++k) {
       const double hertz = static_cast<double>(k) * bin;
       const double weight = std::min((hertz - left) / (middle - left), (right - hertz) / (right - middle));
       if (weight <= 0) continue;
       if (band.weights.empty()) band.first = static_cast<std::size_t>(k);
-      band.weights.push_back(weight);
+      band.weights.push_back(height * weight);
     }
     bands_.push_back(std::move(band));
   }

@@ -22,6 +22,17 @@ enum class Features {
 /// "auto", "raw", "log-mel", "mfcc".
 std::span<const std::string_view> names_of(Features);
 
+/// On which the corners of the bands are evenly spaced.
+enum class MelScale {
+  /// 2595 log10(1 + f / 700) (Young et al., The HTK Book), with triangles whose height is 1.
+  kHtk,
+  /// 3 f / 200 below 1000 Hz, 15 + 27 ln(f / 1000) / ln(6.4) above (Slaney, Auditory Toolbox, 1998), with triangles
+  /// whose area over the frequencies is 1: librosa's own.
+  kSlaney,
+};
+/// "htk", "slaney".
+std::span<const std::string_view> names_of(MelScale);
+
 /// The front end: how a sound becomes an example. The defaults are those of MLPerf Tiny's keyword spotter: one second
 /// at 16 kHz becomes 49 steps of 10 numbers.
 struct SoundOptions {
@@ -37,6 +48,7 @@ struct SoundOptions {
   std::int64_t bands = 40;
   double low_hz = 20;
   double high_hz = 4000;
+  MelScale mel_scale = MelScale::kHtk;
   /// MFCCs that are kept.
   std::int64_t coefficients = 10;
   /// So many steps in a row are an example, one from each step of a recording on; 0: the whole recording is one.
@@ -57,20 +69,19 @@ struct SoundOptions {
   void check() const;
 };
 
-/// The front end of MLPerf Tiny's anomaly detector, but for its mel scale (librosa's, with normed triangles): five
-/// steps of 128 bands up to half the rate, 64 ms each 32 ms, of the whole recording.
+/// The front end of MLPerf Tiny's anomaly detector, but for its mel scale, MelScale::kSlaney: five steps of 128 bands
+/// up to half the rate, 64 ms each 32 ms, of the whole recording.
 SoundOptions anomaly_detector(std::int64_t rate = 16000);
 
 /// Turns samples into features. With x a window of samples, at every `stride`, as long as a whole window is left:
 ///
 ///   power(k) = |sum_t hann(t) x(t) exp(-2 pi i k t / n)|^2, n the power of two that holds a window, hann periodic
-///   mel(b)   = ln(max(1e-10, sum_k triangle_b(k rate / n) power(k))), the triangles' corners evenly spaced on HTK's
-///   mel
-///              scale, 2595 log10(1 + f / 700) (Young et al., The HTK Book)
+///   mel(b)   = ln(max(1e-10, sum_k triangle_b(k rate / n) power(k))), the triangles' corners evenly spaced on the
+///              mel scale, on which their height depends (MelScale)
 ///   mfcc(c)  = sqrt((c == 0 ? 1 : 2) / bands) sum_b mel(b) cos(pi c (b + 1/2) / bands)  (Davis and Mermelstein 1980)
 ///
-/// librosa's melspectrogram with htk=True, norm=None, center=False has these bands, scipy.fft.dct with norm="ortho"
-/// these coefficients.
+/// librosa's melspectrogram with center=False has these bands, of MelScale::kHtk with htk=True, norm=None;
+/// scipy.fft.dct with norm="ortho" has these coefficients.
 class FrontEnd {
  public:
   /// Throws what SoundOptions::check() throws.

@@ -20,8 +20,14 @@ namespace {
 constexpr double kLeastPower = 1e-10;
 constexpr std::int64_t kLongestWindow = 32768;
 
-double mel_of(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
-double hertz_of(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
+double mel_of(double hertz, bool slaney) {
+  if (!slaney) return 2595 * std::log10(1 + hertz / 700);
+  return hertz < 1000 ? 3 * hertz / 200 : 15 + 27 * std::log(hertz / 1000) / std::log(6.4);
+}
+double hertz_of(double mel, bool slaney) {
+  if (!slaney) return 700 * (std::pow(10, mel / 2595) - 1);
+  return mel < 15 ? 200 * mel / 3 : 1000 * std::pow(6.4, (mel - 15) / 27);
+}
 
 /// x times 2^bits, to the nearest integer, at most `most`.
 template <class T>
@@ -41,10 +47,12 @@ void add_transform(const CFrontEnd& options, CFrontEndTables& tables) {
   tables.least = fixed<std::int32_t>(std::log2(kLeastPower), 16);
 }
 
+/// The weights of all triangles use 15 bits; what is not 1 of their heights is left to the logarithm.
 void add_bands(const CFrontEnd& options, CFrontEndTables& tables) {
-  const double low = mel_of(options.low_hz), high = mel_of(options.high_hz);
+  const double low = mel_of(options.low_hz, options.slaney), high = mel_of(options.high_hz, options.slaney);
   const auto corner = [&](std::int64_t k) {
-    return hertz_of(low + (high - low) * static_cast<double>(k) / static_cast<double>(options.bands + 1));
+    return hertz_of(low + (high - low) * static_cast<double>(k) / static_cast<double>(options.bands + 1),
+                    options.slaney);
   };
   for (std::int64_t b = 0; b < options.bands; ++b) {
     const double left = corner(b), middle = corner(b + 1), right = corner(b + 2);
@@ -56,6 +64,7 @@ void add_bands(const CFrontEnd& options, CFrontEndTables& tables) {
       if (count++ == 0) first = static_cast<std::uint16_t>(k);
       tables.triangles.push_back(fixed<std::uint16_t>(weight, 15));
     }
+    if (options.slaney) tables.heights.push_back(fixed<std::int32_t>(std::log2(2 / (right - left)), 16));
     tables.first_bins.push_back(first);
     tables.bin_counts.push_back(count);
   }
@@ -100,9 +109,9 @@ void add_grid(const CFrontEnd& options, const integer::Model& model, CFrontEndTa
 }  // namespace
 
 std::int64_t CFrontEndTables::bytes() const {
-  constexpr std::int64_t kStruct = 16 * 4;
+  constexpr std::int64_t kStruct = 17 * 4;
   return 4 * std::ssize(hann) + 4 * std::ssize(sines) + 4 * std::ssize(logarithms) + 2 * std::ssize(first_bins) +
-         2 * std::ssize(bin_counts) + 2 * std::ssize(triangles) + 2 * std::ssize(cosines) +
+         2 * std::ssize(bin_counts) + 2 * std::ssize(triangles) + 4 * std::ssize(heights) + 2 * std::ssize(cosines) +
          4 * std::ssize(multipliers) + 8 * std::ssize(offsets) + kStruct;
 }
 
@@ -129,6 +138,7 @@ std::vector<std::uint8_t> FixedFrontEnd::features(std::span<const std::int16_t> 
                          .first_bins = tables_.first_bins.data(),
                          .bin_counts = tables_.bin_counts.data(),
                          .triangles = tables_.triangles.data(),
+                         .heights = tables_.heights.empty() ? nullptr : tables_.heights.data(),
                          .cosines = tables_.cosines.data(),
                          .least = tables_.least,
                          .multipliers = tables_.multipliers.data(),

@@ -22,6 +22,8 @@ struct CFrontEnd {
   std::int64_t coefficients = 10;
   double low_hz = 20;
   double high_hz = 4000;
+  /// datasets::MelScale::kSlaney instead of kHtk.
+  bool slaney = false;
 
   std::int64_t numbers() const { return coefficients > 0 ? coefficients : bands; }
   /// The samples of an example.
@@ -36,6 +38,8 @@ struct CFrontEndTables {
   std::vector<std::uint16_t> first_bins;
   std::vector<std::uint16_t> bin_counts;
   std::vector<std::uint16_t> triangles;
+  /// Empty for triangles whose height is 1.
+  std::vector<std::int32_t> heights;
   std::vector<std::int16_t> cosines;
   std::vector<std::int32_t> multipliers;
   std::vector<std::int64_t> offsets;

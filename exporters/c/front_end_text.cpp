@@ -77,18 +77,20 @@ std::string c_source_of_sound(const FixedFrontEnd& end, const integer::Model& mo
   append_array(text, "uint16_t", "sound_first_bins", tables.first_bins);
   append_array(text, "uint16_t", "sound_bin_counts", tables.bin_counts);
   append_array(text, "uint16_t", "sound_triangles", tables.triangles);
+  const char* heights = tables.heights.empty() ? "NULL" : "sound_heights";
+  if (!tables.heights.empty()) append_array(text, "int32_t", heights, tables.heights);
   if (!tables.cosines.empty()) append_array(text, "int16_t", "sound_cosines", tables.cosines);
   append_array(text, "int32_t", "sound_multipliers", tables.multipliers);
   append_array(text, "int64_t", "sound_offsets", tables.offsets);
   text += concat(
       "static const struct front_end sound_tables = {", options.window, ", ", tables.transform, ", ", options.bands,
       ", ", options.coefficients,
-      ", sound_hann, sound_sines, sound_logarithms,\n  sound_first_bins, sound_bin_counts, sound_triangles, ",
-      tables.cosines.empty() ? "NULL" : "sound_cosines", ", ", tables.least, ", sound_multipliers, sound_offsets, ",
-      tables.shift, ", ", tables.most, "};\nstatic int32_t sound_points[", tables.transform, "], sound_logs[",
-      options.bands, "];\n", with_names(kSteps, prefix, macro), "\n", signature_of_run(model, prefix),
-      " {\n  static uint8_t input[", macro, "_INPUT_SIZE];\n  ", prefix, "_features(samples, input);\n  ",
-      model.task.empty() ? "return " : "", prefix, "_run(input, output);\n}\n");
+      ", sound_hann, sound_sines, sound_logarithms,\n  sound_first_bins, sound_bin_counts, sound_triangles, ", heights,
+      ", ", tables.cosines.empty() ? "NULL" : "sound_cosines", ", ", tables.least,
+      ", sound_multipliers, sound_offsets, ", tables.shift, ", ", tables.most, "};\nstatic int32_t sound_points[",
+      tables.transform, "], sound_logs[", options.bands, "];\n", with_names(kSteps, prefix, macro), "\n",
+      signature_of_run(model, prefix), " {\n  static uint8_t input[", macro, "_INPUT_SIZE];\n  ", prefix,
+      "_features(samples, input);\n  ", model.task.empty() ? "return " : "", prefix, "_run(input, output);\n}\n");
   return text;
 }
 

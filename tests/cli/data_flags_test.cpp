@@ -74,6 +74,8 @@ TEST_F(DataFlagsTest, BesideOtherDataAreRefused) {
 TEST_F(DataFlagsTest, OfOtherFeaturesAreRefused) {
   const std::pair<const char*, std::vector<std::string>> cases[] = {
       {"--features raw --bands 40", {"--bands has no effect with --features raw: it is for log-mel or mfcc"}},
+      {"--features raw --mel-scale slaney",
+       {"--mel-scale has no effect with --features raw: it is for log-mel or mfcc"}},
       {"--features raw --window-ms 20", {"--window-ms has no effect with --features raw"}},
       {"--features log-mel --coefficients 10",
        {"--coefficients has no effect with --features log-mel: it is for mfcc"}},

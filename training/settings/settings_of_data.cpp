@@ -53,6 +53,7 @@ const std::vector<SettingOfData>& settings_by_kind() {
       {"coefficients", kAllSounds, {Features::kMfcc}},
       {"low_hz", kAllSounds, kBands},
       {"high_hz", kAllSounds, kBands},
+      {"mel_scale", kAllSounds, kBands},
       {"snr_db", {kDrawnSounds}},
       {"shift_ms", kAllSounds},
       {"gain_db", kAllSounds},

@@ -24,6 +24,7 @@ struct SoundSettings {
   std::optional<std::int64_t> coefficients;
   std::optional<double> low_hz;
   std::optional<double> high_hz;
+  datasets::MelScale mel_scale = datasets::MelScale::kHtk;
   std::optional<double> snr_db;
   double shift_ms = 0;
   double gain_db = 0;
@@ -60,6 +61,8 @@ struct SoundSettings {
         Setting("low_hz", &S::low_hz, "sounds: where the lowest band begins; default: 20; with --frames: 0"),
         Setting("high_hz", &S::high_hz,
                 "sounds: where the highest band ends; default: 4000; with --frames: half of --sample-rate"),
+        Setting("mel_scale", &S::mel_scale,
+                "sounds: the scale of the bands, HTK's, or Slaney's with bands of equal area, as librosa has it"),
         Setting(
             "snr_db", &S::snr_db,
             "synthetic-sounds, synthetic-hums: decibels of a sound above the noise that is drawn with it; default: -5, of hums 15",

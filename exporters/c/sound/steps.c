@@ -7,6 +7,7 @@ struct front_end {
   const int32_t* logarithms;                      /* log2(1 + k / 64), k = 0 .. 64, of 2^16 */
   const uint16_t *first_bins, *bin_counts;        /* of each band */
   const uint16_t* triangles;                      /* a weight for each bin of each band, of 2^15 */
+  const int32_t* heights;                         /* log2 of the height of each triangle, of 2^16; NULL: all are 1 */
   const int16_t* cosines;                         /* [coefficients, bands], of 2^14 */
   int32_t least;                                  /* the logarithm of the least power, of 2^16 */
   const int32_t* multipliers;                     /* of each number of a step, and what is added to the product: */
@@ -97,7 +98,7 @@ static int32_t sound_log2(const struct front_end* end, uint64_t value) {
   return exponent * 65536 + entry[0] + (int32_t)(((entry[1] - entry[0]) * fraction + 16384) >> 15);
 }
 
-/* The logarithm of a band's power, which is `scale` powers of two above the sum of its bins, of 2^16. */
+/* The logarithm of a band's power, which is `scale` above that of the sum of its bins, both of 2^16. */
 static int32_t sound_band(const struct front_end* end, const int32_t* points, int32_t first, int32_t count,
                           const uint16_t* triangle, int32_t scale) {
   /* The upper and the lower 24 bits of powers by themselves: with a weight, all together need 77. */
@@ -111,7 +112,7 @@ static int32_t sound_band(const struct front_end* end, const int32_t* points, in
   if (upper == 0 && lower == 0) return end->least;
   logarithm =
       upper >> 38 == 0 ? sound_log2(end, (upper << 24) + lower) : sound_log2(end, upper + (lower >> 24)) + 24 * 65536;
-  logarithm += scale * 65536;
+  logarithm += scale;
   return logarithm > end->least ? logarithm : end->least;
 }
 
@@ -126,7 +127,8 @@ static void sound_numbers(const struct front_end* end, const int16_t* samples, i
   for (int32_t span = 1; span < end->transform / 2; span *= 2) scale += 2;
   if (power >= 0) sound_transform(end, points);
   for (int32_t b = 0; b < end->bands; ++b) {
-    logs[b] = power < 0 ? end->least : sound_band(end, points, end->first_bins[b], end->bin_counts[b], triangle, scale);
+    const int32_t all = scale * 65536 + (end->heights ? end->heights[b] : 0);
+    logs[b] = power < 0 ? end->least : sound_band(end, points, end->first_bins[b], end->bin_counts[b], triangle, all);
     triangle += end->bin_counts[b];
   }
   for (int32_t c = 0; c < count; ++c) {

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <complex>
 #include <fstream>
+#include <numbers>
 #include <sstream>
 #include <string>
 
@@ -35,11 +38,13 @@ TEST(Features, AreThoseOfLibrosa) {
   for (std::string text; std::getline(file, text);) {
     if (text.starts_with("#")) continue;
     std::istringstream words(text);
-    std::string features;
+    std::string features, scale;
     SoundOptions options;
     double window = 0, stride = 0;
     std::size_t step = 0;
-    words >> features >> options.rate >> window >> stride >> options.bands >> options.low_hz >> options.high_hz >> step;
+    words >> features >> options.rate >> window >> stride >> options.bands >> options.low_hz >> options.high_hz >>
+        scale >> step;
+    options.mel_scale = scale == "slaney" ? MelScale::kSlaney : MelScale::kHtk;
     options.features = features == "mfcc" ? Features::kMfcc : Features::kLogMel;
     options.window_ms = 1000 * window / static_cast<double>(options.rate);
     options.stride_ms = 1000 * stride / static_cast<double>(options.rate);
@@ -50,7 +55,45 @@ TEST(Features, AreThoseOfLibrosa) {
       EXPECT_NEAR(example.at(step * numbers + k), number, 1e-4) << text.substr(0, 50) << ", number " << k;
     ++lines;
   }
-  EXPECT_EQ(lines, 18);
+  EXPECT_EQ(lines, 30);
+}
+
+/// 13 bands from 0 to 6400 Hz, which is 42 of Slaney's mel, have their corners 3 mel apart: 200 Hz up to 1000 Hz, which
+/// is 15 mel, and a factor of 6.4^(1/9) from there on.
+TEST(Features, OfSlaneysScaleAreSumsOverTriangles) {
+  const SoundOptions options{.features = Features::kLogMel,
+                             .rate = 12800,
+                             .seconds = 0.08,
+                             .window_ms = 80,
+                             .bands = 13,
+                             .low_hz = 0,
+                             .high_hz = 6400,
+                             .mel_scale = MelScale::kSlaney};
+  const std::vector<float> samples = sound_of(1024), found = features_of(options, samples);
+  std::vector<double> power;
+  for (int k = 0; k <= 512; ++k) {
+    std::complex<double> sum = 0;
+    for (int t = 0; t < 1024; ++t)
+      sum += std::pow(std::sin(std::numbers::pi * t / 1024), 2) * samples[static_cast<std::size_t>(t)] *
+             std::polar(1.0, -2 * std::numbers::pi * k * t / 1024);
+    power.push_back(std::norm(sum));
+  }
+  std::vector<double> corners = {0, 200, 400, 600, 800, 1000};
+  while (corners.size() < 15) corners.push_back(corners.back() * std::pow(6.4, 1.0 / 9));
+  for (std::size_t b = 0; b < 13; ++b) {
+    const double left = corners[b], middle = corners[b + 1], right = corners[b + 2];
+    double sum = 0;
+    for (std::size_t k = 0; k <= 512; ++k) {
+      const double hertz = 12.5 * static_cast<double>(k);
+      const double share = hertz <= middle ? (hertz - left) / (middle - left) : (right - hertz) / (right - middle);
+      sum += std::max(0.0, share) * 2 / (right - left) * power[k];
+    }
+    EXPECT_NEAR(found.at(b), std::log(sum), 1e-5) << b;
+  }
+  // A click has the same power in all bins, which are 12.5 Hz apart: what is left is the area of the triangles.
+  std::vector<float> click(1024);
+  click[512] = 1;
+  for (const float band : features_of(options, click)) EXPECT_NEAR(band, std::log(1 / 12.5), 1e-3);
 }
 
 TEST(Features, OfTheKeywordSpotterAre49StepsOf10) {

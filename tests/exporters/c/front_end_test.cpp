@@ -41,6 +41,7 @@ datasets::SoundOptions float_options(const CFrontEnd& options) {
   result.coefficients = options.coefficients;
   result.low_hz = options.low_hz;
   result.high_hz = options.high_hz;
+  result.mel_scale = options.slaney ? datasets::MelScale::kSlaney : datasets::MelScale::kHtk;
   return result;
 }
 
@@ -140,6 +141,16 @@ TEST(FixedFrontEnd, IsTheFloatOneWithinAThousandth) {
         {.rate = 8000, .window = 200, .stride = 80, .steps = 30, .bands = 20, .coefficients = 13},
         {.window = 512, .stride = 512, .steps = 9, .bands = 128, .coefficients = 0, .low_hz = 0, .high_hz = 8000},
         {.window = 401, .stride = 160, .steps = 12},
+        {.slaney = true},
+        // The anomaly detector of MLPerf Tiny.
+        {.window = 1024,
+        .stride = 512,
+        .steps = 5,
+        .bands = 128,
+        .coefficients = 0,
+        .low_hz = 0,
+        .high_hz = 8000,
+        .slaney = true},
         {.window = 3, .stride = 2, .steps = 40, .bands = 2, .coefficients = 2, .high_hz = 8000}})
     for (const double amplitude : {0.99, 0.1, 0.01, 0.001})
       EXPECT_LE(largest_error(options, noisy_tone(options.samples(), amplitude)), 0.0015)
@@ -157,11 +168,12 @@ TEST(FixedFrontEnd, IsNearTheFloatOneBesideAPureTone) {
 TEST(FixedFrontEnd, SilenceIsTheLeastPower) {
   EXPECT_EQ(largest_error({.coefficients = 0}, Samples(16000, 0)), 0);
   EXPECT_LE(largest_error({}, Samples(16000, 0)), 0.0015);
+  EXPECT_EQ(largest_error({.coefficients = 0, .slaney = true}, Samples(16000, 0)), 0);
 }
 
 /// Where most bands hold nothing but rounding, 130 dB and more below the samples. An overflow would be many units.
 TEST(FixedFrontEnd, IsNearTheFloatOneAtTheExtremes) {
-  for (const CFrontEnd& options : {CFrontEnd{}, {.coefficients = 0}})
+  for (const CFrontEnd& options : {CFrontEnd{}, {.coefficients = 0}, {.coefficients = 0, .slaney = true}})
     for (const Samples& samples : extremes(options.samples()))
       EXPECT_LE(largest_error(options, samples, 1.0f / 64), 0.3);
 }

@@ -42,7 +42,7 @@ TEST_F(SoundRun, AnswersInCFromTheSamples) {
   std::string test_sounds;
   for (const testing::Recording& samples : testing::write_tones(place_, "tones"))
     test_sounds.append(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof samples[0]);
-  for (const std::string features : {"mfcc", "log-mel"}) {
+  for (const std::string features : {"mfcc", "log-mel --mel-scale slaney"}) {
     run(concat("train --dataset tones --features ", features,
                " --sample-rate 8000 --seconds 0.3 --model mlp --width 0.25 ",
                "--batch-size 10 --epochs 6 --threads 1 --weight-bits 8 --activation-bits 8 --overwrite --out run"));

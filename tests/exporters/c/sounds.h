@@ -9,11 +9,17 @@
 
 namespace miniqat::testing {
 
-/// Front ends for exported C: the default one, and one of bands with windows as long as their transform.
-inline const std::array<std::pair<std::string, exporters::CFrontEnd>, 2> kSounds = {
-    {{"mfcc", {}},
-     {"bands",
-      {.rate = 8000, .window = 256, .stride = 100, .steps = 20, .bands = 12, .coefficients = 0, .low_hz = 100}}}};
+/// Front ends for exported C: the default one, and one of bands of equal area with windows as long as their transform.
+inline const std::array<std::pair<std::string, exporters::CFrontEnd>, 2> kSounds = {{{"mfcc", {}},
+                                                                                     {"bands",
+                                                                                      {.rate = 8000,
+                                                                                       .window = 256,
+                                                                                       .stride = 100,
+                                                                                       .steps = 20,
+                                                                                       .bands = 12,
+                                                                                       .coefficients = 0,
+                                                                                       .low_hz = 100,
+                                                                                       .slaney = true}}}};
 
 /// A small network of classes over the front end's numbers, with weights as they come.
 inline integer::Model sound_model(const exporters::CFrontEnd& options) {
