@@ -32,10 +32,10 @@ inline constexpr std::array<const char*, 6> kSettingsOfModel = {"output", "image
                                                                 "mean",   "std",        "skip_broken"};
 
 /// Settings that say how numbers and sounds of one's own are read, which a float run knows as well.
-inline constexpr std::array<const char*, 18> kReadingSettings = {
-    "target",    "inputs", "answers",      "group_by",    "test_groups", "pad_to",
-    "features",  "frames", "snr_db",       "sample_rate", "seconds",     "window_ms",
-    "stride_ms", "bands",  "coefficients", "low_hz",      "high_hz",     "mel_scale"};
+inline constexpr std::array<const char*, 19> kReadingSettings = {
+    "target",       "inputs", "answers",     "group_by",  "test_groups", "pad_to",    "features",
+    "frames",       "snr_db", "sample_rate", "seconds",   "window_ms",   "stride_ms", "bands",
+    "coefficients", "low_hz", "high_hz",     "mel_scale", "silence"};
 
 using TrainFlags = SettingFlags<training::TrainSettings>;
 

@@ -65,6 +65,7 @@ void SoundOptions::check() const {
           frames > 0 ? "in [0, 3600]" : "in (0, 3600]");
   require(frames == 0 || features != Features::kRaw, "frames", number(frames),
           "0 for raw samples, which have no steps");
+  require(silence == 0 || frames == 0, "silence", number(silence), "0 where examples are windows (`frames`)");
   if (features == Features::kRaw) return;
   const auto most = seconds == 0 ? std::numeric_limits<std::int64_t>::max() : samples();
   require(window_ms > 0 && window() >= 2 && window() <= most, "window_ms", window_ms,

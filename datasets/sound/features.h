@@ -53,6 +53,9 @@ struct SoundOptions {
   std::int64_t coefficients = 10;
   /// So many steps in a row are an example, one from each step of a recording on; 0: the whole recording is one.
   std::int64_t frames = 0;
+  /// So many training examples of a class _silence_, pieces of the background noise of Speech Commands
+  /// (sound_folders.h), and as large a share of the other parts.
+  std::int64_t silence = 0;
 
   std::int64_t samples() const;
   std::int64_t window() const;

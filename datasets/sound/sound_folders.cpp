@@ -12,6 +12,7 @@
 
 #include "core/files/files.h"
 #include "core/platform/interruption.h"
+#include "core/tensors/random.h"
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
@@ -31,6 +32,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kNoise = "_background_noise_";
+/// What its pieces are called, as in the archive of Speech Commands' tests.
+constexpr const char* kSilence = "_silence_";
 /// The lists of Speech Commands.
 constexpr const char* kTests = "testing_list.txt";
 constexpr const char* kValidation = "validation_list.txt";
@@ -89,8 +92,10 @@ std::set<std::string> listed_in(const fs::path& list) {
 /// SoundStack::content(), takes another version.
 std::string dependence_on(const SoundOptions& how) {
   constexpr int kVersion = 1;
-  std::string text = concat("miniqat sounds ", kVersion, ", ", names_of(how.features)[static_cast<int>(how.features)]);
-  for (const std::int64_t number : {how.rate, how.bands, how.coefficients, how.frames}) text += concat(' ', number);
+  std::string text = concat("miniqat sounds ", kVersion, ", ", names_of(how.features)[static_cast<int>(how.features)],
+                            ", ", names_of(how.mel_scale)[static_cast<int>(how.mel_scale)]);
+  for (const std::int64_t number : {how.rate, how.bands, how.coefficients, how.frames, how.silence})
+    text += concat(' ', number);
   for (const double number : {how.seconds, how.window_ms, how.stride_ms, how.low_hz, how.high_hz})
     text += concat(' ', exact(number));
   return text;
@@ -108,7 +113,9 @@ class SoundReader {
       files[part] = sounds_in(root_, folder);
     }
     FoundParts found;
-    if (folders.size() == 1 && folders.begin()->second == root_) part_by_lists(files, found);
+    const bool is_whole = folders.size() == 1 && folders.begin()->second == root_;
+    if (is_whole) part_by_lists(files, found);
+    if (how_.silence > 0) add_silence(files, is_whole && files.size() > 1);
     for (const auto& [part, list] : files) all_ += std::ssize(list);
     for (const auto& [part, list] : files)
       if (!list.empty()) found.found[part] = read_part(part, list, folders);
@@ -152,6 +159,57 @@ class SoundReader {
                                          is_one ? "" : " for instance"));
   }
 
+  /// A piece of a recording of noise, from one of its samples on.
+  struct Piece {
+    std::size_t noise = 0;
+    std::int64_t first = 0;
+    float volume = 1;
+  };
+
+  void add_silence(std::map<Part, std::vector<std::string>>& files, bool has_lists) {
+    if (is_there(root_ / kNoise)) noise_files_ = sounds_in(root_, root_ / kNoise);
+    const std::vector<std::string>& noises = noise_files_;
+    const std::int64_t trained = std::ssize(files[Part::kTrain]);
+    if (noises.empty() || !has_lists || trained == 0) {
+      if (options_.whole_as_test) return;
+      fail(root_, ": for examples of silence there must be sounds in ", kNoise, ", and parts by ", kTests, " or ",
+           kValidation, ", as in Speech Commands");
+    }
+    for (const std::string& file : noises) {
+      noises_.push_back(resampled(read_sound(root_ / file), how_.rate).samples);
+      if (std::ssize(noises_.back()) < 10 * how_.samples())
+        fail(root_, ": ", quote(file), " is too short for examples of silence: a tenth of it must be as long as one");
+    }
+    for (auto& [part, list] : files) {
+      const std::int64_t count = how_.silence * std::ssize(list) / trained;
+      Random random(mix(hash_text(kSilence), static_cast<std::uint64_t>(part)));
+      for (std::int64_t i = 0; i < count; ++i) {
+        const Piece piece = drawn_piece(static_cast<std::size_t>(i) % noises.size(), part, random);
+        const std::string noise = fs::path(noises[piece.noise]).filename().string();
+        list.push_back(concat(kSilence, "/", noise, "@", 1000 * piece.first / how_.rate, "ms"));
+        silence_[part].push_back(piece);
+      }
+    }
+  }
+
+  /// From the part's own stretch of the recording.
+  Piece drawn_piece(std::size_t noise, Part part, Random& random) const {
+    const auto [from, to] = part == Part::kTrain        ? std::pair(0, kTrainedTenths)
+                            : part == Part::kValidation ? std::pair(kTrainedTenths, kTrainedTenths + 1)
+                                                        : std::pair(kTrainedTenths + 1, 10);
+    const std::int64_t size = std::ssize(noises_[noise]), first = size * from / 10;
+    const std::int64_t places = size * to / 10 - first - how_.samples() + 1;
+    const auto at = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(places)));
+    return {.noise = noise, .first = first + at, .volume = random.uniform()};
+  }
+
+  Sound sound_of(const Piece& piece) const {
+    const auto from = noises_[piece.noise].begin() + piece.first;
+    Sound sound{.samples = {from, from + how_.samples()}, .rate = how_.rate};
+    for (float& sample : sound.samples) sample *= piece.volume;
+    return sound;
+  }
+
   PartData read_part(Part part, const std::vector<std::string>& files, const std::map<Part, fs::path>& folders) {
     const auto folder = folders.find(part);
     PartData data;
@@ -165,15 +223,17 @@ class SoundReader {
     SoundStack stack(how_, part == Part::kTrain ? options_.variation : SoundVariation(), std::ssize(files));
     FileCache cache(concat("sounds-", title_of(part)), root_, dependence_on(how_));
     for (const std::string& file : files) cache.depend_on(root_ / file);
+    for (const std::string& file : noise_files_) cache.depend_on(root_ / file);
     const bool are_kept = stack.take(cache.kept());
     // A file that could not be read when the others were kept may be readable now.
-    read_missing(files, stack);
+    read_missing(files, silence_[part], stack);
     if (!are_kept) cache.keep([&] { return stack.content(); });
     stack.move_to(data);
     return data;
   }
 
-  void read_missing(const std::vector<std::string>& files, SoundStack& stack) {
+  void read_missing(const std::vector<std::string>& files, const std::vector<Piece>& silence, SoundStack& stack) {
+    const std::int64_t recordings = std::ssize(files) - std::ssize(silence);
     std::vector<std::int64_t> missing;
     for (std::int64_t i = 0; i < std::ssize(files); ++i)
       if (!stack.has(i)) missing.push_back(i);
@@ -183,7 +243,10 @@ class SoundReader {
       decoding_went_on(first, std::ssize(missing));
       parallel_for(std::min(kBlock, std::ssize(missing) - first), 1, [&](std::int64_t from, std::int64_t to) {
         for (const std::int64_t i : std::span(missing).subspan(first + from, to - from))
-          read_recording(files[static_cast<std::size_t>(i)], i, stack);
+          if (i < recordings)
+            read_recording(files[static_cast<std::size_t>(i)], i, stack);
+          else
+            stack.put(i, sound_of(silence[static_cast<std::size_t>(i - recordings)]));
       });
     }
     if (!missing.empty()) decoding_went_on(std::ssize(missing), std::ssize(missing));
@@ -272,6 +335,10 @@ class SoundReader {
   const LoadOptions& options_;
   const SoundOptions how_;
   std::int64_t all_ = 0;
+  std::vector<std::string> noise_files_;
+  std::vector<std::vector<float>> noises_;
+  /// The last files of each part.
+  std::map<Part, std::vector<Piece>> silence_;
   std::mutex mutex_;
   std::vector<SkippedFile> broken_;
 };

@@ -10,6 +10,10 @@
 
 namespace miniqat::datasets {
 
+/// Where SoundOptions::silence is set, training hears the first tenths of a recording of noise; the next is for the
+/// validation part, the last for the test part.
+inline constexpr int kTrainedTenths = 8;
+
 /// Whether there are sound files (sound_endings()) in the folder, at any depth; hidden folders do not count. What lies
 /// in the folder itself may be a link to another one.
 bool has_sounds(const std::filesystem::path& folder);
@@ -20,11 +24,14 @@ std::vector<std::string> sounds_in(const std::filesystem::path& root, const std:
 /// Reads the parts of a folder of sounds at `root` as LoadOptions::sounds says. The class of a file is the first
 /// capture of the expression in NumberOptions::target in its path or, without one, the folder that it lies in. A whole
 /// folder without parts may have the lists of Speech Commands, testing_list.txt and validation_list.txt, whose files
-/// are these parts, and a note counts those that are not there; its folder _background_noise_ is no class. Files in no
-/// folder whose names all have the word "normal" or "anomaly", as those of DCASE's second task do, are of these
-/// classes, 0 and 1. Others have no answers. Throws Error for a list of which no file is there, for a file without a
-/// class beside others that have one, and in one line for files that cannot be read: it counts them and names the
-/// first. Files that are no sounds are counted in a note. With LoadOptions::skip_broken these are among
+/// are these parts, and a note counts those that are not there; its folder _background_noise_ is no class. With
+/// SoundOptions::silence each of these parts has more examples, as if they were files of a folder _silence_: pieces of
+/// the recordings in _background_noise_, from the part's own tenths (kTrainedTenths), times a volume drawn from 0 to 1.
+/// They depend on the recordings alone. Files in no folder whose names all have the word "normal" or "anomaly", as
+/// those of DCASE's second task do, are of these classes, 0 and 1. Others have no answers. Throws Error for a list of
+/// which no file is there, for a file without a class beside others that have one, for silence without lists or noise
+/// unless LoadOptions::whole_as_test is set, and in one line for files that cannot be read: it counts them and names
+/// the first. Files that are no sounds are counted in a note. With LoadOptions::skip_broken these are among
 /// FileRemarks::skipped.
 FoundParts read_sounds(const std::filesystem::path& root, const std::map<Part, std::filesystem::path>& folders,
                        const LoadOptions& options);

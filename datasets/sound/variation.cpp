@@ -48,6 +48,9 @@ VariedSounds::VariedSounds(const SoundOptions& options, const SoundVariation& va
   if (!std::filesystem::is_directory(folder)) fail("there is no folder ", folder, " of noise");
   for (const std::string& file : sounds_in(folder, folder))
     noises_.push_back(resampled(read_sound(folder / file), options.rate).samples);
+  // The test part may have pieces of what follows.
+  if (options.silence > 0)
+    for (std::vector<float>& noise : noises_) noise.resize(noise.size() * kTrainedTenths / 10);
   if (noises_.empty()) fail("there are no sounds in ", folder, ", the folder of noise");
 }
 

@@ -365,7 +365,8 @@ void bind_data(py::module_& module) {
       "are read, as the flags of `miniqat train` do, and skip_broken leaves out those that cannot be read. What is\n"
       "left out is a warning. Keywords are the flags of `miniqat train` for numbers and sounds: target, inputs,\n"
       "answers, no_standardise, pad_to, group_by, test_groups, features, frames, sample_rate, seconds, window_ms,\n"
-      "stride_ms, bands, coefficients, low_hz, high_hz, mel_scale, snr_db, shift_ms, gain_db, noise, noise_db.");
+      "stride_ms, bands, coefficients, low_hz, high_hz, mel_scale, silence, snr_db, shift_ms, gain_db, noise,\n"
+      "noise_db.");
 }
 
 }  // namespace miniqat::python

@@ -448,8 +448,8 @@ def load(name: str, data_dir: _Path = "", train_size: int | None = None, test_si
     image_size ("HxW"), colour ("grey", "rgb"), mean and std say how pictures are read, as the flags of `miniqat train` do,
     and skip_broken leaves out those that cannot be read. What is left out is a warning. Keywords are the flags of
     `miniqat train` for numbers and sounds: target, inputs, answers, no_standardise, pad_to, group_by, test_groups,
-    features, frames, sample_rate, seconds, window_ms, stride_ms, bands, coefficients, low_hz, high_hz, mel_scale, snr_db,
-    shift_ms, gain_db, noise, noise_db."""
+    features, frames, sample_rate, seconds, window_ms, stride_ms, bands, coefficients, low_hz, high_hz, mel_scale, silence,
+    snr_db, shift_ms, gain_db, noise, noise_db."""
 def make_classifier(
     model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0, output: str = "", task: str = ""
 ) -> Classifier:

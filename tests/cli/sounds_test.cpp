@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -126,6 +128,31 @@ TEST_F(MachineTest, PredictNamesTheClassOfASoundFile) {
   expect_text(run("predict bits words/yes/0.wav"), {"example", "class", "words/yes/0.wav", "%"});
 }
 
+TEST_F(MachineTest, SilenceIsAClassOfItsOwn) {
+  std::string tests;
+  for (int i = 0; i < 36; ++i) {
+    const std::string file = concat(i % 3 == 0 ? "yes" : i % 3 == 1 ? "no" : "up", "/", i, ".wav");
+    place_.write("words/" + file, wav(machine_hum(i, 3000 * (i % 3)), 8000));
+    if (i % 12 < 3) tests += file + "\n";
+  }
+  place_.write("words/testing_list.txt", tests);
+  Recording noise;
+  for (int i = 0; i < 10; ++i) std::ranges::copy(noisy_tone(i, true), std::back_inserter(noise));
+  place_.write("words/_background_noise_/tones.wav", wav(noise, 8000));
+  const std::string trained = run(
+      "train --dataset words --target ^(yes|no|_silence_)/|$ --silence 12 --sample-rate 8000 --seconds 0.1 --mel-scale slaney --model mlp --width 0.25 --steps 20 --batch-size 10 --threads 1 --out bits");
+  EXPECT_NE(trained.find("39 training"), std::string::npos) << trained;
+  const nlohmann::json summary = json_of(place_.path() / "bits/summary.json");
+  EXPECT_EQ(summary["class_names"], nlohmann::json({"_silence_", "no", "other", "yes"}));
+  EXPECT_EQ(summary["pictures"], nlohmann::json({{"training", 39}, {"validation", 0}, {"test", 13}}));
+  const nlohmann::json config = json_of(place_.path() / "bits/config.json");
+  EXPECT_EQ(std::tuple(config["silence"], config["mel_scale"]), std::tuple(12, "slaney"));
+  expect_text(run("eval bits --by-class --integer"), {"_silence_", "other"});
+  for (const char* folder : {"_silence_", "_unknown_", "yes"})
+    place_.write(concat("tests/", folder, "/0.wav"), wav(machine_hum(5, 0), 8000));
+  EXPECT_EQ(nlohmann::json::parse(run("eval bits --dataset tests --json"))["examples"], 3);
+}
+
 TEST_F(MachineTest, TheFirstExamplesAreWholeRecordings) {
   run(concat(kPump, "--steps 4 --out bits"));
   // 23 windows each.
@@ -180,6 +207,9 @@ TEST_F(MachineTest, FlagsOfSoundsWithoutEffectAreRefused) {
       {concat("train --snr-db 3", own), "--snr-db has no effect"},
       {concat(kPump, "--features raw --out x"), "--frames must be 0 for raw samples"},
       {concat(kPump, "--noise nowhere --out x"), "nowhere"},
+      {concat(kPump, "--silence 5 --out x"), "--silence must be 0 where examples are windows (--frames)"},
+      {"train --dataset pump --silence 5 --validation 5 --model mlp --out x", "--silence goes without --validation"},
+      {"train --dataset synthetic-sounds --silence 5 --model mlp --out x", "--silence has no effect"},
       {concat(kPump, "--low-hz 5000 --out x"), "--low-hz must be from 0 on and below --high-hz"},
       {concat(kPump, "--high-hz 5000 --out x"), "--high-hz must be at most half of --sample-rate"},
       {concat(kPump, "--frames 500 --out x"), "the recording is shorter than an example, 500 steps"},

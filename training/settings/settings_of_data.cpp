@@ -54,6 +54,7 @@ const std::vector<SettingOfData>& settings_by_kind() {
       {"low_hz", kAllSounds, kBands},
       {"high_hz", kAllSounds, kBands},
       {"mel_scale", kAllSounds, kBands},
+      {"silence", {kSounds}},
       {"snr_db", {kDrawnSounds}},
       {"shift_ms", kAllSounds},
       {"gain_db", kAllSounds},

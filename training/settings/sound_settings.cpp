@@ -30,6 +30,7 @@ datasets::SoundOptions SoundSettings::options(const std::string& dataset) const 
   options.low_hz = low_hz.value_or(options.low_hz);
   options.high_hz = high_hz.value_or(options.high_hz);
   options.mel_scale = mel_scale;
+  options.silence = silence;
   check_options<SoundSettings>([&] { options.check(); });
   return options;
 }

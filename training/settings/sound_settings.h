@@ -25,6 +25,7 @@ struct SoundSettings {
   std::optional<double> low_hz;
   std::optional<double> high_hz;
   datasets::MelScale mel_scale = datasets::MelScale::kHtk;
+  std::int64_t silence = 0;
   std::optional<double> snr_db;
   double shift_ms = 0;
   double gain_db = 0;
@@ -63,6 +64,10 @@ struct SoundSettings {
                 "sounds: where the highest band ends; default: 4000; with --frames: half of --sample-rate"),
         Setting("mel_scale", &S::mel_scale,
                 "sounds: the scale of the bands, HTK's, or Slaney's with bands of equal area, as librosa has it"),
+        Setting(
+            "silence", &S::silence,
+            "sounds in the layout of Speech Commands: so many training examples of a class _silence_, drawn pieces of _background_noise_, and as large a share of the other parts",
+            within(0, 1000000)),
         Setting(
             "snr_db", &S::snr_db,
             "synthetic-sounds, synthetic-hums: decibels of a sound above the noise that is drawn with it; default: -5, of hums 15",

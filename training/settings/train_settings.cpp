@@ -317,6 +317,9 @@ void check(const TrainSettings& settings) {
   number_options(settings);
   settings.sounds.check(settings.dataset);
   augmentation(settings);
+  require(
+      settings.validation == 0 || settings.sounds.silence == 0,
+      "--silence goes without --validation, which would part overlapping pieces of noise: name the validation part in validation_list.txt");
   check_limits(settings_of_data(), settings);
   check_limits(settings_of_numbers(), settings);
   check_limits(settings_of_steps(), settings);

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "core/files/files.h"
 #include "core/text/suggest.h"
 #include "datasets/hold_out.h"
 #include "datasets/sound/sound.h"
+#include "datasets/sound/variation.h"
 #include "datasets/user_files.h"
 #include "tests/datasets/numbers/described.h"
 #include "tests/datasets/sound/wav.h"
@@ -167,6 +169,98 @@ TEST_F(SoundFoldersTest, AClassThatJsonCannotHoldIsAnError) {
   EXPECT_TRUE(mentions(error_of([&] { load(); }), {"caf\\xe9/0.wav", "must be UTF-8"}));
   options_.numbers.target = {"(.*)/"};
   EXPECT_TRUE(mentions(error_of([&] { load(); }), {"caf\\xe9/0.wav", "must be UTF-8"}));
+}
+
+/// The layout of Speech Commands with nine words to train, three to choose by, three to test, and a noise whose sample
+/// i is 2000 + 10 i, so that samples tell where a piece was and how loud it is.
+class SilenceTest : public SoundFoldersTest {
+ protected:
+  SilenceTest() {
+    for (const char* word : {"yes", "no", "up"})
+      for (int i = 0; i < 5; ++i) write(concat(word, "/", i, ".wav"), tone(100));
+    write("testing_list.txt", "yes/1.wav\nno/1.wav\nup/1.wav\n");
+    write("validation_list.txt", "yes/2.wav\nno/2.wav\nup/2.wav\n");
+    std::vector<std::int16_t> noise;
+    for (int i = 0; i < 1000; ++i) noise.push_back(static_cast<std::int16_t>(2000 + 10 * i));
+    write("_background_noise_/hum.wav", wav(noise, 8000));
+    options_.numbers.target = {"^(yes|no|_silence_)/|$"};
+    options_.sounds->silence = 30;
+  }
+
+  /// The volumes of a part's silence, which has `count` pieces of the samples from `first` to `end`.
+  static std::set<double> volumes(const Dataset& part, std::int64_t count, double first, double end) {
+    std::set<double> volumes, places;
+    for (std::int64_t i = 0; i < part.size(); ++i) {
+      if (part.class_name(part.labels.values<std::int32_t>()[i]) != "_silence_") continue;
+      const auto samples = part.images.values<float>().subspan(80 * i, 80);
+      const double slope = (double{samples[79]} - double{samples[0]}) / 790, place = samples[0] / slope / 10 - 200;
+      volumes.insert(slope * 32768);
+      places.insert(place);
+      EXPECT_GE(place, first - 0.1);
+      EXPECT_LE(place + 80, end + 0.1);
+      EXPECT_EQ(part.file_of(i), concat("_silence_/hum.wav@", std::llround(place) / 8, "ms"));
+    }
+    EXPECT_EQ(std::ssize(volumes), count);
+    EXPECT_GT(places.size(), volumes.size() / 2);
+    return volumes;
+  }
+};
+
+TEST_F(SilenceTest, IsPiecesOfTheNoiseThatNoOtherPartHas) {
+  const Splits splits = load();
+  EXPECT_EQ(splits.train.class_names, (std::vector<std::string>{"_silence_", "no", "other", "yes"}));
+  const std::set<double> trained = volumes(splits.train, 30, 0, 800);
+  volumes(*splits.validation, 10, 800, 900);
+  volumes(splits.test, 10, 900, 1000);
+  EXPECT_LT(*trained.begin(), 0.2);
+  EXPECT_GT(*trained.rbegin(), 0.8);
+  EXPECT_LT(*trained.rbegin(), 1);
+  EXPECT_EQ(testing::described(load().test), testing::described(splits.test)) << "the same each time";
+  options_.sounds->silence = 0;
+  EXPECT_EQ(load().train.size(), 9);
+}
+
+/// Training may hear the noise behind words, but nothing of what other parts have.
+TEST_F(SilenceTest, OfOtherPartsIsNoNoiseBehindWords) {
+  std::vector<std::int16_t> late(1000);
+  std::fill(late.begin() + 800, late.end(), 3000);
+  place_.write("late/end.wav", wav(late, 8000));
+  for (const std::int64_t silence : {0, 30}) {
+    options_.sounds->silence = silence;
+    const VariedSounds sounds(*options_.sounds, {.noise = place_.path() / "late"}, {VariedSounds::Recording(80, 100)});
+    bool is_heard = false;
+    std::vector<float> example(80);
+    for (std::uint64_t key = 0; key < 100; ++key) {
+      sounds.write(0, 0, key, example);
+      is_heard = is_heard || std::ranges::any_of(example, [](float sample) { return sample > 101.0f / 32768; });
+    }
+    EXPECT_EQ(is_heard, silence == 0);
+  }
+}
+
+/// The archive of Speech Commands' tests has a folder of each class.
+TEST_F(SilenceTest, IsAFolderOfTheTestsOfSpeechCommands) {
+  const std::vector<std::string> classes = load().train.class_names;
+  std::filesystem::remove_all(place_.path() / "sounds");
+  for (const char* folder : {"_silence_", "_unknown_", "no", "yes"}) write(concat(folder, "/0.wav"), tone(100));
+  options_.class_names = classes;
+  options_.train_optional = options_.whole_as_test = true;
+  EXPECT_EQ(testing::words_of<std::int32_t>(load().test.labels), "0 2 1 3");
+}
+
+TEST_F(SilenceTest, WithoutNoiseOrPartsIsAnError) {
+  write("_background_noise_/hum.wav", tone(100, 799));
+  EXPECT_TRUE(
+      mentions(error_of([&] { load(); }), {"_background_noise_/hum.wav", "is too short for examples of silence"}));
+  std::filesystem::remove_all(place_.path() / "sounds/_background_noise_");
+  const char* words =
+      "for examples of silence there must be sounds in _background_noise_, and parts by testing_list.txt";
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {words}));
+  write("_background_noise_/hum.wav", tone(100, 1000));
+  EXPECT_EQ(error_of([&] { load(); }), "");
+  for (const char* list : {"testing_list.txt", "validation_list.txt"})
+    std::filesystem::remove(place_.path() / "sounds" / list);
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {words}));
 }
 
 /// Steps of 32 samples each 16, and examples of two of them: 80 samples have 4 steps, which make 3 examples.
