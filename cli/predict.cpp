@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -75,8 +76,9 @@ void print_numbers(const Task& task, const AskedPictures& examples, const std::v
                                                             : "predicted"}};
   for (const AskedPicture& asked : examples.asked) {
     const std::vector<double> targets = targets_of(examples.data, static_cast<std::size_t>(asked.first));
+    const bool are_unknown = std::ranges::all_of(targets, [](double target) { return std::isnan(target); });
     const std::string known = reconstructs && asked.label ? name_cell(examples.data.class_name(*asked.label))
-                              : targets.empty()           ? "-"
+                              : are_unknown               ? "-"
                                                           : numbers_text(targets);
     lines.push_back({printable(asked.word), known, numbers_text(answers_to(task, examples.data, asked, predictions))});
   }
@@ -181,10 +183,11 @@ void add_predict(CommandLine& program) {
   command
       .option(
           "PICTURE", arguments->pictures,
-          "pictures, or other examples, by their numbers in the data set, from 0; or files of pictures, files of sounds or folders of these: `miniqat predict RUN 0 7 42`")
+          "pictures, or other examples, by their numbers in the data set, from 0; or files of pictures, files of sounds or folders of these: `miniqat predict RUN 0 7 42`; none with --dataset: all of it")
       .value_name("...")
       .shown_default("");
-  command.option("--dataset", arguments->source.dataset, "a data set; default: the run's own");
+  command.option("--dataset", arguments->source.dataset,
+                 "a data set, also one whose answers nobody knows; default: the run's own");
   command.option("--data-dir", arguments->source.data_dir, kDataDirHelp);
   command
       .option("--split", arguments->source.split,

@@ -44,7 +44,8 @@ struct Dataset {
   /// Pictures, [n, h, w, c] uint8: bytes as the files have them. The byte itself is the quantized input of a network,
   /// pixel = (byte - zero_point) * scale. Or float32 numbers, [n, ...] of rank 2 to 4, channels last.
   Tensor images{};
-  /// [n] int32, each in [0, classes); undefined where the data have no classes.
+  /// [n] int32, each in [0, classes); undefined where the data have no classes. -1 where nobody knows it, which only
+  /// LoadOptions::answers_optional allows.
   Tensor labels{};
   int classes = 10;
   float scale = 1.0f / 255;
@@ -52,10 +53,12 @@ struct Dataset {
   /// One for each class, if the data names them.
   std::vector<std::string> class_names{};
   /// [n, k] float32: numbers to predict, or 0 and 1 for k labels of which several may hold. Undefined where the data
-  /// have none.
+  /// have none, NaN where nobody knows one (as for labels).
   Tensor targets{};
   /// One for each column of `targets`, if the data names them.
   std::vector<std::string> target_names{};
+  /// One for each feature, the last axis of `images`, if a table names them.
+  std::vector<std::string> input_names{};
   /// What numbers have been standardised with; null for bytes, and where they are as the files have them.
   std::shared_ptr<const Standard> standard{};
   /// The same of `targets`.
@@ -150,6 +153,9 @@ struct LoadOptions {
   bool train_optional = false;
   /// Files without parts are test pictures as a whole, instead of one in six.
   bool whole_as_test = false;
+  /// Examples are to be answered, not compared: labels, and columns with what is to be predicted, may be missing, and
+  /// so may single ones of their values.
+  bool answers_optional = false;
   /// Files in folders of pictures that are broken (which includes links to nothing, FIFOs and devices) are left out and
   /// remarked on; otherwise they are an error. The split and the order of the others do not depend on it.
   bool skip_broken = false;

@@ -38,6 +38,9 @@ struct NumberOptions {
   /// called label, class or target, in any case.
   std::vector<std::string> target = {};
   Answers answers = Answers::kAuto;
+  /// The names of the features that a network was trained on, in their order, which tables with names must have. Empty:
+  /// nobody knows them.
+  std::vector<std::string> features = {};
   /// Numbers, and targets unless these are zeros and ones, are standardised.
   bool standardise = true;
   /// What a network that is there already was trained with. Null: found from the training part; without one nothing is

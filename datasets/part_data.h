@@ -26,9 +26,9 @@ struct PartData {
   Tensor images;
   /// Classes by number, [n] int32.
   Tensor labels = {};
-  /// Classes by name, one for each example, instead.
+  /// Classes by name, one for each example, instead; "" where nobody knows it (LoadOptions::answers_optional).
   std::vector<std::string> classes = {};
-  /// [n, k] float32
+  /// [n, k] float32, NaN where nobody knows one.
   Tensor targets = {};
   std::shared_ptr<const std::vector<std::string>> files = {};
   /// Dataset::recordings and Dataset::sounds.
@@ -44,6 +44,8 @@ struct FoundParts {
   /// The names of labels by their numbers; beside classes by name, in any order, what the files announce.
   std::vector<std::string> class_names = {};
   std::vector<std::string> target_names = {};
+  /// Those of the features, printable; empty where no file names them.
+  std::vector<std::string> input_names = {};
   /// They are folders of pictures, whose classes are known to the network where there is one.
   bool are_folders = false;
   FileRemarks remarks = {};

@@ -65,6 +65,7 @@ class PartsToSplits {
       if (known.empty()) {
         std::set<std::string> names(data.classes.begin(), data.classes.end());
         names.insert(parts_.class_names.begin(), parts_.class_names.end());
+        names.erase("");
         known.assign(names.begin(), names.end());
         sort_classes(known);
         unknown_to = concat("which the ", title_of(part), " part has not");
@@ -80,6 +81,10 @@ class PartsToSplits {
     for (const std::string& name : known) numbers.emplace(name, static_cast<std::int32_t>(numbers.size()));
     std::vector<std::int32_t> labels;
     for (const std::string& name : classes) {
+      if (name.empty()) {
+        labels.push_back(-1);
+        continue;
+      }
       const auto found = numbers.find(name);
       if (found == numbers.end())
         fail(path_, ": the ", title_of(part), " part has the class ", quote(name), ", ", unknown_to,
@@ -103,6 +108,7 @@ class PartsToSplits {
                 .labels = data.labels,
                 .targets = data.targets,
                 .target_names = data.targets.defined() ? parts_.target_names : std::vector<std::string>(),
+                .input_names = parts_.input_names,
                 .recordings = data.recordings,
                 .sounds = data.sounds,
                 .files = data.files};

@@ -29,8 +29,9 @@ Tensor steps_of(const Tensor& numbers) {
 
 bool are_zeros_and_ones(const std::vector<Dataset*>& parts) {
   return std::ranges::all_of(parts, [](const Dataset* part) {
-    return !part->targets.defined() ||
-           std::ranges::all_of(part->targets.values<float>(), [](float value) { return value == 0 || value == 1; });
+    return !part->targets.defined() || std::ranges::all_of(part->targets.values<float>(), [](float value) {
+      return value == 0 || value == 1 || std::isnan(value);
+    });
   });
 }
 

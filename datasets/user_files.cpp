@@ -87,9 +87,11 @@ class UserFiles {
     const std::string name = path_.filename().string();
     if (name.ends_with(".npz"))
       return from_arrays(npz_names(path_), [&](const std::string& array) { return read_npz(path_, array); });
+    if (name.ends_with(".npy"))
+      return from_arrays({"x"}, [&](const std::string&) { return parse_npy(read_large_file(path_), path_.string()); });
     if (name.ends_with(".csv") || name.ends_with(".csv.gz")) return from_csv({{Part::kTrain, path_}});
     if (is_ts(path_)) return from_ts(path_);
-    fail(path_, " is no data set: a folder, a .npz, a .csv or a .ts file is one");
+    fail(path_, " is no data set: a folder, a .npz, .npy, .csv or .ts file is one");
   }
 
   FoundParts from_folder() const {
@@ -109,8 +111,9 @@ class UserFiles {
       return parts;
     }
     const std::vector<std::string> arrays = npy_names(path_);
-    const bool are_numbers = inputs() != Inputs::kPictures && are_enough(find_arrays_of_numbers(arrays));
-    if (are_enough(find_arrays(arrays)) || (are_numbers && inputs() == Inputs::kNumbers)) return from_npy(arrays);
+    const bool may_lack_labels = inputs() != Inputs::kPictures || options_.answers_optional;
+    const bool are_examples = may_lack_labels && are_enough(find_arrays_of_numbers(arrays));
+    if (are_enough(find_arrays(arrays)) || (are_examples && inputs() == Inputs::kNumbers)) return from_npy(arrays);
     if (const auto files = existing(path_, false, {".csv", ".csv.gz"}); are_enough(files)) {
       FoundParts parts = from_csv(files);
       note_other_tables(files, parts);
@@ -118,7 +121,7 @@ class UserFiles {
     }
     if (!folders.empty()) return from_parts(folders);
     if (!folders_in(path_).empty()) return from_pictures({{Part::kTrain, path_}});
-    if (are_numbers) return from_npy(arrays);
+    if (are_examples) return from_npy(arrays);
     if (const fs::path series = training_series(); !series.empty()) return from_ts(series);
     fail(
         path_,
@@ -221,7 +224,8 @@ class UserFiles {
                                                                           : DataKind::kArrays);
     std::set<std::string> others(names.begin(), names.end());
     for (const auto& [part, pair] : pairs_of(arrays)) {
-      if (parts.found.at(part).images.dtype() == DType::kUInt8 && pair.labels.empty()) fail_unnamed(names);
+      const bool needs_labels = parts.found.at(part).images.dtype() == DType::kUInt8 && !options_.answers_optional;
+      if (needs_labels && pair.labels.empty()) fail_unnamed(names);
       if (!pair.labels.empty())
         put_answers(read(pair.labels), source(pair.labels), options_.numbers.answers, parts.found.at(part));
       for (const std::string& used : {pair.images, pair.labels}) others.erase(used);
@@ -242,7 +246,8 @@ class UserFiles {
 
   ArrayNames named_arrays(const std::vector<std::string>& names) const {
     ArrayNames arrays = find_arrays(names);
-    if (!are_enough(arrays) && inputs() != Inputs::kPictures) arrays = find_arrays_of_numbers(names);
+    if (options_.answers_optional || (!are_enough(arrays) && inputs() != Inputs::kPictures))
+      arrays = find_arrays_of_numbers(names);
     if (!are_enough(arrays)) fail_unnamed(names);
     return arrays;
   }
@@ -361,7 +366,8 @@ class UserFiles {
     FoundParts parts;
     for (const auto& [part, file] : files) {
       require_data_file(file);
-      CsvPictures pictures = read_csv_pictures(file, {options_.pictures.height, options_.pictures.width});
+      CsvPictures pictures =
+          read_csv_pictures(file, {options_.pictures.height, options_.pictures.width}, options_.answers_optional);
       parts.found[part] = {.images = pictures.images, .labels = pictures.labels};
     }
     return parts;
@@ -419,8 +425,8 @@ bool is_path(const std::string& name) {
   const auto known = dataset_names();
   if (std::ranges::find(known, name) != known.end()) return false;
   std::error_code failure;
-  return name.find('/') != std::string::npos || name.ends_with(".npz") || name.ends_with(".csv") ||
-         name.ends_with(".csv.gz") || is_ts(name) || fs::is_directory(name, failure);
+  return name.find('/') != std::string::npos || name.ends_with(".npz") || name.ends_with(".npy") ||
+         name.ends_with(".csv") || name.ends_with(".csv.gz") || is_ts(name) || fs::is_directory(name, failure);
 }
 
 bool is_of_sounds(const std::string& name) {

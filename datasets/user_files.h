@@ -8,8 +8,8 @@
 
 namespace miniqat::datasets {
 
-/// Whether a name of a data set is the path of a user's own files: it has a slash, ends in .npz, .csv, .ts, .csv.gz or
-/// .ts.gz, or is a folder that is there and not called like a known data set.
+/// Whether a name of a data set is the path of a user's own files: it has a slash, ends in .npz, .npy, .csv, .ts,
+/// .csv.gz or .ts.gz, or is a folder that is there and not called like a known data set.
 bool is_path(const std::string& name);
 
 /// Whether it is a folder of sound files, as they are found at any depth.
@@ -26,7 +26,7 @@ std::string short_name(const std::string& name);
 ///   a folder of IDX files: "train" in the names of some, "test", "t10k" or "val" in those of the others
 ///
 ///   a folder of x_train.npy, y_train.npy, x_test.npy, y_test.npy, or a .npz file of these arrays; other names are in
-///   array_pictures.cpp
+///   array_pictures.cpp. A .npy file is x alone, without answers
 ///
 ///   a folder of train.csv and test.csv (or val.csv), each perhaps with .gz behind it, or one such file
 ///

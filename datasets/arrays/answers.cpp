@@ -58,7 +58,7 @@ class AnswerColumn {
         const std::string& text = table.columns[0][row];
         // They go into files that must be UTF-8, a name a line.
         if (printable(text) != text) fail(place(table, row), ": the class ", quote(text), " has control characters");
-        classes.push_back(class_in(text));
+        classes.push_back(is_missing(text) ? "" : class_in(text));
       }
     }
     std::vector<std::string> names(classes_.begin(), classes_.end());
@@ -72,6 +72,7 @@ class AnswerColumn {
  private:
   void look(const AnswerColumns& table, std::size_t row) {
     const std::string& text = table.columns[0][row];
+    if (is_missing(text)) return;
     ++rows_;
     const std::optional<double> value = number_in(text);
     if (value && !std::isfinite(*value)) {
@@ -109,10 +110,12 @@ void put_targets(const std::map<Part, AnswerColumns>& answers, const std::vector
     Tensor targets(Shape{rows, columns});
     for (std::size_t column = 0; column < names.size(); ++column)
       for (std::size_t row = 0; row < table.lines.size(); ++row) {
-        const float value = finite_in(table.columns[column][row], [&, &table = table] {
-          return table_place(table.file, table.lines[row], names[column]);
-        });
-        targets.data<float>()[row * names.size() + column] = value;
+        const std::string& text = table.columns[column][row];
+        float& value = targets.data<float>()[row * names.size() + column];
+        value = NAN;
+        if (is_missing(text)) continue;
+        value =
+            finite_in(text, [&, &table = table] { return table_place(table.file, table.lines[row], names[column]); });
         least = std::min(least, value);
         greatest = std::max(greatest, value);
         are_labels = are_labels && (value == 0 || value == 1);
@@ -128,10 +131,19 @@ void put_targets(const std::map<Part, AnswerColumns>& answers, const std::vector
                                        names.size() == 1 ? " has " : " have ", what));
 }
 
+/// Whether anybody knows an answer.
+bool has_some(const std::map<Part, AnswerColumns>& answers) {
+  return std::ranges::any_of(answers, [](const auto& part) {
+    return std::ranges::any_of(part.second.columns,
+                               [](const auto& column) { return !std::ranges::all_of(column, is_missing); });
+  });
+}
+
 }  // namespace
 
 void put_answers(const std::map<Part, AnswerColumns>& answers, const std::vector<std::string>& names,
                  const LoadOptions& options, FoundParts& parts) {
+  if (!has_some(answers)) return;
   const NumberOptions& numbers = options.numbers;
   if (names.size() > 1 && numbers.answers == Answers::kClasses)
     fail(answers.begin()->second.file, ": ", counted(names.size(), "column"),

@@ -24,8 +24,8 @@ struct AnswerColumns {
 /// A column of texts is classes, "inf" among them, too, but no number out of range, "1e999". One of numbers is classes,
 /// too, if all of them are whole, none is negative, and few differ: at most 100, each in two rows on average. Every
 /// other column has numbers to predict, and so have several columns. NumberOptions::answers, the standard of a
-/// network's targets, or the names of a network's classes decide before that. Throws Error that names file, line and
-/// column.
+/// network's targets, or the names of a network's classes decide before that. A value that is missing is the class ""
+/// or the target NaN; if all are, nothing is put. Throws Error that names file, line and column.
 void put_answers(const std::map<Part, AnswerColumns>& answers, const std::vector<std::string>& names,
                  const LoadOptions& options, FoundParts& parts);
 

@@ -57,22 +57,36 @@ void fail_no_column(const std::filesystem::path& file, const std::vector<std::st
 }
 
 std::vector<std::size_t> answer_columns(const std::filesystem::path& file, const std::vector<std::string>& names,
-                                        const NumberOptions& options) {
+                                        const LoadOptions& options) {
   std::vector<std::size_t> columns;
-  for (const std::string& wanted : options.target) {
+  for (const std::string& wanted : options.numbers.target) {
     const std::optional<std::size_t> column = column_called(names, wanted);
+    if (!column && options.answers_optional) continue;
     if (!column) fail_no_column(file, names, wanted);
     if (std::ranges::find(columns, *column) != columns.end())
       fail(file, ": the column ", quote(wanted), " is asked for twice");
     columns.push_back(*column);
   }
-  if (!options.target.empty()) return columns;
+  if (!options.numbers.target.empty()) return columns;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (is_usual_name(names[i])) columns.push_back(i);
   if (columns.size() > 1)
     fail(file, " has the columns ", quote(names[columns[0]]), " and ", quote(names[columns[1]]),
          "; say which one is to be predicted (--target)");
   return columns;
+}
+
+bool are_numbered(const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] != std::to_string(i)) return false;
+  return true;
+}
+
+void require_known_features(const std::filesystem::path& file, const std::vector<std::string>& features,
+                            const NumberOptions& options, const char* thing) {
+  if (options.features.empty() || features == options.features) return;
+  fail(file, " has the ", thing, "s ", shortened(joined(features)), "; the network was trained on ",
+       shortened(joined(options.features)), ", in this order");
 }
 
 }  // namespace miniqat::datasets

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "datasets/arrays/number_table.h"
-#include "datasets/number_options.h"
+#include "datasets/dataset.h"
 
 namespace miniqat::datasets {
 
@@ -14,9 +14,17 @@ namespace miniqat::datasets {
 bool is_column_name(const NumberOptions& options, const std::string& word);
 
 /// The places of the columns that are to be predicted: those of NumberOptions::target, else the one that is called
-/// label, class or target; none without one. Throws Error for a column that is not there, and for two so called.
+/// label, class or target; none without one. Throws Error for a column that is not there, unless answers are optional,
+/// and for two so called.
 std::vector<std::size_t> answer_columns(const std::filesystem::path& file, const std::vector<std::string>& names,
-                                        const NumberOptions& options);
+                                        const LoadOptions& options);
+
+/// Whether the names are "0", "1", ...: those of a table without names.
+bool are_numbered(const std::vector<std::string>& names);
+
+/// Throws Error where the features of a table with names, which are `thing`s, are not NumberOptions::features.
+void require_known_features(const std::filesystem::path& file, const std::vector<std::string>& features,
+                            const NumberOptions& options, const char* thing);
 
 /// The place of the column called `asked`, or of the one with that number. Blanks around it do not count: names in
 /// tables have none.

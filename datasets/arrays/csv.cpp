@@ -30,7 +30,8 @@ bool is_number(std::string_view field) {
 
 class CsvReader {
  public:
-  explicit CsvReader(const std::filesystem::path& path) : path_(path), lines_(path) {}
+  CsvReader(const std::filesystem::path& path, const Shape& size, bool labels_optional)
+      : path_(path), size_(size), labels_optional_(labels_optional), lines_(path) {}
 
   void read() {
     while (const std::optional<std::string_view> text = lines_.next()) {
@@ -44,11 +45,11 @@ class CsvReader {
     if (labels_.empty()) fail(path_, " holds no row of a label and pixels");
   }
 
-  CsvPictures pictures(const Shape& size) const {
-    const Shape example = example_of(size);
+  CsvPictures pictures() const {
+    const Shape example = example_of();
     const auto count = static_cast<std::int64_t>(labels_.size());
     return {.images = Tensor::from<std::uint8_t>({count, example[0], example[1], example[2]}, pixels_),
-            .labels = Tensor::from<std::int32_t>({count}, labels_)};
+            .labels = label_column_ < 0 ? Tensor() : Tensor::from<std::int32_t>({count}, labels_)};
   }
 
  private:
@@ -57,12 +58,22 @@ class CsvReader {
     for (std::int64_t column = 0; !row.empty(); ++column) {
       std::string name(without_frame(take(row, ',')));
       std::ranges::transform(name, name.begin(), ascii_lower);
-      if (name == "label" || name == "class" || name == "target") label_column_ = column;
+      if (name == "label" || name == "class" || name == "target") {
+        label_column_ = column;
+        labels_optional_ = false;
+      }
     }
+  }
+
+  /// Whether a row has pixels alone.
+  bool has_no_label(std::string_view row) const {
+    const std::int64_t numbers = std::ranges::count(row, ',') + 1, area = size_[0] * size_[1];
+    return labels_optional_ && (numbers == area || numbers == 3 * area);
   }
 
   void read_row(std::string_view row, std::int64_t line) {
     const std::size_t before = pixels_.size();
+    if (labels_.empty() && has_no_label(row)) label_column_ = -1;
     std::int64_t column = 0, label = -1;
     for (; !row.empty(); ++column) {
       const std::int64_t value = number(without_frame(take(row, ',')), line);
@@ -76,7 +87,7 @@ class CsvReader {
         pixels_.push_back(static_cast<std::uint8_t>(value));
     }
     const auto found = static_cast<std::int64_t>(pixels_.size() - before);
-    if (label < 0) fail(path_, " line ", line, " has no label");
+    if (label < 0 && label_column_ >= 0) fail(path_, " line ", line, " has no label");
     if (found == 0) fail(path_, " line ", line, " has a label but no pixels");
     if (row_pixels_ == 0) row_pixels_ = found;
     if (found != row_pixels_) fail(path_, " line ", line, " has ", found, " pixels, the lines before it ", row_pixels_);
@@ -95,11 +106,11 @@ class CsvReader {
     return static_cast<std::int64_t>(value);
   }
 
-  Shape example_of(const Shape& size) const {
+  Shape example_of() const {
     for (const std::int64_t channels : {1, 3}) {
       const std::int64_t area = row_pixels_ / channels;
       if (area * channels != row_pixels_) continue;
-      if (size[0] * size[1] == area) return {size[0], size[1], channels};
+      if (size_[0] * size_[1] == area) return {size_[0], size_[1], channels};
       const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(area))));
       if (side * side == area) return {side, side, channels};
     }
@@ -107,8 +118,11 @@ class CsvReader {
   }
 
   const std::filesystem::path& path_;
+  const Shape size_;
+  bool labels_optional_;
   TableLines lines_;
   bool seen_names_ = false;
+  /// -1: none.
   std::int64_t label_column_ = 0;
   std::int64_t row_pixels_ = 0;
   std::vector<std::uint8_t> pixels_;
@@ -117,10 +131,10 @@ class CsvReader {
 
 }  // namespace
 
-CsvPictures read_csv_pictures(const std::filesystem::path& path, const Shape& size) {
-  CsvReader reader(path);
+CsvPictures read_csv_pictures(const std::filesystem::path& path, const Shape& size, bool labels_optional) {
+  CsvReader reader(path, size, labels_optional);
   reader.read();
-  return reader.pictures(size);
+  return reader.pictures();
 }
 
 }  // namespace miniqat::datasets

@@ -19,6 +19,9 @@ struct CsvPictures {
 /// ("12.0") count. `size` is [h, w] where it is known, {0, 0} for squares; three times as many numbers are RGB. The
 /// file may be gzipped. Throws Error with path and line: no number, one out of range, rows of different lengths, a
 /// length that is no square.
-CsvPictures read_csv_pictures(const std::filesystem::path& path, const Shape& size);
+///
+/// With `labels_optional` a first row of as many numbers as a picture of `size` has, in a table without such a name,
+/// has no label: CsvPictures::labels is undefined.
+CsvPictures read_csv_pictures(const std::filesystem::path& path, const Shape& size, bool labels_optional = false);
 
 }  // namespace miniqat::datasets

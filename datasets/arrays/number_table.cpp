@@ -144,7 +144,7 @@ class TableReader {
       const auto place = [&] { return table_place(path_, lines_.number(), table_.names[column]); };
       if (uses_[column] == ColumnUse::kNumbers)
         numbers_.push_back(finite_in(*field, place));
-      else if (uses_[column] == ColumnUse::kTexts && is_missing(*field))
+      else if (uses_[column] == ColumnUse::kTexts && is_missing(*field) && !columns_.texts_optional)
         fail_no_number(*field, place());
       else if (uses_[column] == ColumnUse::kTexts)
         table_.texts[column].emplace_back(*field);

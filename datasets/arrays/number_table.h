@@ -19,6 +19,8 @@ struct TableColumns {
   std::function<std::vector<ColumnUse>(const std::vector<std::string>& names)> use;
   /// Whether a word is the name of a column: with one of these, numbers in the first line are names, too.
   std::function<bool(const std::string& word)> is_name = [](const std::string&) { return false; };
+  /// Texts may be missing; they stay as they are (is_missing()).
+  bool texts_optional = false;
 };
 
 /// A table in text: a row an example, or a step of a series.

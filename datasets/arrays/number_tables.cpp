@@ -24,7 +24,7 @@ class NumberTables {
     for (const auto& [part, file] : files) read_part(part, file);
     if (!answers_.empty())
       put_answers(answers_, answer_names_, options_, parts_);
-    else
+    else if (!options_.answers_optional)
       parts_.remarks.notes.push_back(concat(
           "note: ", files.begin()->second.string(),
           ": no column is called label, class or target, and none is named (--target): all of them are features"));
@@ -37,18 +37,20 @@ class NumberTables {
     std::vector<std::size_t> answers;
     std::optional<std::size_t> group;
     const auto use = [&](const std::vector<std::string>& names) {
-      answers = answer_columns(file, names, options_.numbers);
+      if (!are_features(names)) answers = answer_columns(file, names, options_);
       group = group_column(file, names);
       require_no_answer(file, names, answers, group);
       return uses_of(file, names, answers, group);
     };
     const auto is_name = [&](const std::string& word) { return is_column_name(options_.numbers, word); };
-    NumberTable table = read_number_table(file, {.use = use, .is_name = is_name});
+    NumberTable table =
+        read_number_table(file, {.use = use, .is_name = is_name, .texts_optional = options_.answers_optional});
     if (!table.numbers.defined()) fail(file, " has no column of features beside what is to be predicted");
     PartData& data = parts_.found[part];
     data.images = table.numbers;
     if (group) data.groups = std::move(table.texts[*group]);
-    if (answers.empty()) return;
+    if (table.has_names) parts_.input_names = features_;
+    if (answers.empty() || answers.size() < options_.numbers.target.size()) return;
     AnswerColumns& own = answers_[part];
     own = {.file = file, .columns = {}, .lines = std::move(table.lines)};
     answer_names_.clear();
@@ -78,16 +80,26 @@ class NumberTables {
         uses[i] = ColumnUse::kNothing;
         parts_.remarks.notes.push_back(concat("note: ", file.string(), ": left out column ", i, ", which has no name"));
       }
-      if (uses[i] == ColumnUse::kNumbers) features.push_back(names[i]);
+      if (uses[i] == ColumnUse::kNumbers) features.push_back(printable(names[i]));
     }
+    if (!are_numbered(names)) require_known_features(file, features, options_.numbers, "feature");
     if (features_.empty()) {
       features_ = features;
       first_ = file;
     }
     if (features != features_)
-      fail(file, " has the features ", shortened(printable(joined(features))), ", ", first_, " has ",
-           shortened(printable(joined(features_))));
+      fail(file, " has the features ", shortened(joined(features)), ", ", first_, " has ",
+           shortened(joined(features_)));
     return uses;
+  }
+
+  /// Whether a table without answers has the network's features alone: the number of a column that is to be predicted
+  /// would be that of a feature.
+  bool are_features(const std::vector<std::string>& names) const {
+    if (!options_.answers_optional) return false;
+    const NumberOptions& known = options_.numbers;
+    return (!known.features.empty() && names == known.features) ||
+           (known.standard && are_numbered(names) && names.size() == known.standard->mean.size());
   }
 
   const LoadOptions& options_;

@@ -64,11 +64,12 @@ class Recordings {
       return uses;
     };
     const auto is_name = [&](const std::string& word) { return is_column_name(options_.numbers, word); };
-    NumberTable table = read_number_table(labels, {.use = use, .is_name = is_name});
+    NumberTable table =
+        read_number_table(labels, {.use = use, .is_name = is_name, .texts_optional = options_.answers_optional});
     PartData& data = parts_.found[part];
     data.files = read_files(folder, labels, table, columns.file, data);
     if (columns.group) data.groups = std::move(table.texts[*columns.group]);
-    if (columns.answers.empty()) return;
+    if (columns.answers.empty() || columns.answers.size() < options_.numbers.target.size()) return;
     AnswerColumns& own = answers_[part];
     own = {.file = labels, .columns = {}, .lines = std::move(table.lines)};
     answer_names_.clear();
@@ -85,9 +86,9 @@ class Recordings {
         columns.file = static_cast<std::size_t>(found - names.begin());
     if (const std::string& group = options_.numbers.group_by; !group.empty())
       columns.group = column_called(names, group);
-    columns.answers = answer_columns(labels, names, options_.numbers);
+    columns.answers = answer_columns(labels, names, options_);
     require_no_answer(labels, names, columns.answers, columns.group);
-    if (columns.answers.empty())
+    if (columns.answers.empty() && options_.numbers.target.empty())
       for (std::size_t i = 0; i < names.size(); ++i)
         if (i != columns.file && i != columns.group && !names[i].empty()) columns.answers.push_back(i);
     return columns;
@@ -128,13 +129,16 @@ class Recordings {
     NumberTable steps = read_number_table(file, {.use = use});
     if (!steps.numbers.defined()) fail(file, " has no column with a name");
     if (std::erase(steps.names, "") > 0) has_unnamed_ = true;
+    for (std::string& name : steps.names) name = printable(name);
+    if (steps.has_names) require_known_features(file, steps.names, options_.numbers, "channel");
     if (channels_.empty()) {
       channels_ = steps.names;
       first_ = file;
+      if (steps.has_names) parts_.input_names = channels_;
     }
     if (steps.names != channels_)
-      fail(file, " has the channels ", shortened(printable(joined(steps.names))), ", ", first_, " has ",
-           shortened(printable(joined(channels_))));
+      fail(file, " has the channels ", shortened(joined(steps.names)), ", ", first_, " has ",
+           shortened(joined(channels_)));
     const std::span<const float> values = steps.numbers.values<float>();
     stack.add({values.begin(), values.end()}, std::ssize(channels_), concat(file));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -33,7 +34,7 @@ std::vector<std::string> words_in(std::string_view line) {
 
 class TsReader {
  public:
-  TsReader(const fs::path& file, const NumberOptions& options, FoundParts& parts)
+  TsReader(const fs::path& file, const LoadOptions& options, FoundParts& parts)
       : file_(file), options_(options), parts_(parts), lines_(file) {}
 
   PartData read() {
@@ -49,7 +50,7 @@ class TsReader {
         fail(place(), " stands before @data, and begins with neither @ nor #");
     }
     if (count_ == 0) fail(file_, " holds no series", in_data ? "" : ": it has no @data");
-    PartData data{.images = stack_.stacked(options_.pad_to)};
+    PartData data{.images = stack_.stacked(options_.numbers.pad_to)};
     data.classes = std::move(classes_);
     if (has_target_) data.targets = Tensor::from<float>({std::ssize(targets_), 1}, std::as_const(targets_));
     return data;
@@ -83,8 +84,8 @@ class TsReader {
 
   /// Numbers that the header calls classes, or the other way round.
   void answer_as_asked() {
-    if (options_.answers == Answers::kAuto || !(has_class_ || has_target_)) return;
-    has_target_ = options_.answers == Answers::kTargets;
+    if (options_.numbers.answers == Answers::kAuto || !(has_class_ || has_target_)) return;
+    has_target_ = options_.numbers.answers == Answers::kTargets;
     has_class_ = !has_target_;
     if (has_target_) parts_.class_names.clear();
   }
@@ -142,6 +143,13 @@ class TsReader {
   }
 
   void read_answer(std::string_view text) {
+    if (options_.numbers.answers_optional && is_missing(text)) {
+      if (has_target_)
+        targets_.push_back(NAN);
+      else
+        classes_.emplace_back();
+      return;
+    }
     if (has_target_) {
       targets_.push_back(finite_in(text, [&] { return concat(place(), ", the number to predict"); }));
       return;
@@ -157,7 +165,7 @@ class TsReader {
   std::string place() const { return concat(file_, " line ", lines_.number()); }
 
   const fs::path& file_;
-  const NumberOptions& options_;
+  const LoadOptions& options_;
   FoundParts& parts_;
   TableLines lines_;
   // What the header says; 0: nothing.
@@ -180,7 +188,7 @@ FoundParts read_ts(const std::map<Part, fs::path>& files, const LoadOptions& opt
   FoundParts parts;
   for (const auto& [part, file] : files) {
     require_data_file(file);
-    parts.found[part] = TsReader(file, options.numbers, parts).read();
+    parts.found[part] = TsReader(file, options, parts).read();
   }
   return parts;
 }

@@ -63,14 +63,6 @@ std::vector<std::string> report(const py::object& runs, const fs::path& out, con
   return notes;
 }
 
-/// Numbers that the network of a run gives for an example.
-std::int64_t outputs_of(const training::RunSource& run) {
-  const std::string graph = run.directory.eval_graph().string();
-  return unlocked([&] {
-    return training::find_classifier(training::read_network(graph), graph, training::task_of(run.settings)).outputs();
-  });
-}
-
 /// The examples of an array, for the network of a run: pictures, or numbers that it standardises as its own. Nobody
 /// knows their labels.
 training::AskedPictures examples_from_array(const training::RunSource& run, const ArrayLike& array,
@@ -85,14 +77,8 @@ training::AskedPictures examples_from_array(const training::RunSource& run, cons
   } else {
     const Tensor numbers = borrow(array, DType::kFloat32, "pictures").tensor.clone();
     data.images = network.standard ? datasets::standardised(numbers, *network.standard) : numbers;
-    data.target_standard = network.target_standard;
   }
-  data.classes = network.classes;
-  data.class_names = network.class_names;
-  if (network.classes > 0)
-    data.labels = Tensor({data.size()}, DType::kInt32);
-  else
-    data.targets = Tensor({data.size(), outputs_of(run)});
+  training::describe_outputs(network, data);
   for (std::int64_t i = 0; i < data.size(); ++i)
     examples.asked.push_back({.word = std::to_string(i), .number = i, .first = i});
   return examples;
@@ -145,6 +131,7 @@ py::list predict(const fs::path& run, const py::object& pictures, bool integer, 
   const std::vector<std::string> splits(known.begin(), known.end());
   if (std::ranges::count(splits, split) == 0) throw py::value_error(wrong_choice("split", split, splits));
   const std::optional<std::vector<std::string>> words = words_from(pictures);
+  if (words && words->empty()) throw py::value_error("pictures names no picture");
   std::vector<std::string> notes;
   std::optional<training::RunSource> opened;
   {

@@ -15,6 +15,20 @@ namespace {
 
 constexpr std::int64_t kBatch = 100;
 
+/// The same examples with some answers, which a tally compares with outputs at which nobody looks.
+datasets::Dataset with_some_answers(const RunSource& run, const datasets::Dataset& examples) {
+  datasets::Dataset some = examples;
+  const Task& task = task_of(run.settings);
+  const bool has_targets = examples.targets.defined(), has_any = has_targets || examples.has_classes();
+  const bool tells_classes = &task == &classification();
+  if (examples.has_classes() || (!has_any && tells_classes)) some.labels = Tensor({some.size()}, DType::kInt32);
+  if (has_targets)
+    some.targets = Tensor(examples.targets.shape());
+  else if (!has_any && !tells_classes && &task != &reconstruction())
+    some.targets = Tensor({some.size(), trained_on(run).outputs});
+  return some;
+}
+
 }  // namespace
 
 Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset,
@@ -63,8 +77,9 @@ std::vector<std::int64_t> Prediction::ranking() const {
   return order;
 }
 
-std::vector<Prediction> predict(const RunSource& run, const datasets::Dataset& pictures, bool integer) {
+std::vector<Prediction> predict(const RunSource& run, const datasets::Dataset& asked, bool integer) {
   std::vector<Prediction> predictions;
+  const datasets::Dataset pictures = with_some_answers(run, asked);
   const Task& task = task_of(run.settings);
   const datasets::Standard* units = pictures.target_standard.get();
   const OnLogits keep = [&](std::int64_t, std::span<const float> logits) {

@@ -43,8 +43,9 @@ struct Prediction {
   std::vector<std::int64_t> ranking() const;
 };
 
-/// One for each picture, by the run's evaluation graph or, with `integer`, by its integer model. Labels do not matter.
-/// Throws Error for pictures that do not fit the network and, with `integer`, for a run that has no integer model.
-std::vector<Prediction> predict(const RunSource& run, const datasets::Dataset& pictures, bool integer);
+/// One for each picture, by the run's evaluation graph or, with `integer`, by its integer model. Answers do not matter,
+/// and may be unknown. Throws Error for pictures that do not fit the network and, with `integer`, for a run that has no
+/// integer model.
+std::vector<Prediction> predict(const RunSource& run, const datasets::Dataset& asked, bool integer);
 
 }  // namespace miniqat::training

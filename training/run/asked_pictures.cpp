@@ -23,18 +23,24 @@ std::optional<std::int64_t> number_from(const std::string& word) {
   return number;
 }
 
-AskedPictures numbered_pictures(const RunSource& run, const std::vector<std::string>& words,
-                                const std::vector<std::int64_t>& numbers, const PictureSource& source) {
+/// Without words all of the part.
+AskedPictures numbered_pictures(const RunSource& run, std::vector<std::string> words, std::vector<std::int64_t> numbers,
+                                const PictureSource& source) {
   require_split(run, source.split, source.dataset);
-  const datasets::Splits data = load_data(run, source.dataset, source.data_dir);
+  const datasets::Splits data = load_data(run, source.dataset, source.data_dir, true);
   const datasets::Dataset& split = split_of(data, source.split);
+  const bool all = words.empty();
+  for (std::int64_t i = 0; all && i < split.size(); ++i) {
+    words.push_back(std::to_string(i));
+    numbers.push_back(i);
+  }
   AskedPictures pictures{.data = as_usage([&] { return datasets::examples_at(split, numbers); })};
+  const std::span<const std::int32_t> labels =
+      pictures.data.has_classes() ? pictures.data.labels.values<std::int32_t>() : std::span<const std::int32_t>();
   for (std::size_t i = 0; i < words.size(); ++i)
     pictures.asked.push_back({.word = words[i],
                               .number = numbers[i],
-                              .label = pictures.data.has_classes()
-                                           ? std::optional(pictures.data.labels.values<std::int32_t>()[i])
-                                           : std::nullopt,
+                              .label = !labels.empty() && labels[i] >= 0 ? std::optional(labels[i]) : std::nullopt,
                               .file = pictures.data.file_of(static_cast<std::int64_t>(i)),
                               .first = static_cast<std::int64_t>(i)});
   return pictures;
@@ -43,14 +49,14 @@ AskedPictures numbered_pictures(const RunSource& run, const std::vector<std::str
 /// Files take on the size, the colour and the grid that the network knows.
 AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::string>& files) {
   if (!recorded_input(run))
-    throw UsageError("the run's data are numbers, not pictures: name examples by their numbers in a data set");
+    throw UsageError(concat("the run's data are numbers, not pictures: --dataset ", printable(files.front()),
+                            " asks for all examples of a file, or for those whose numbers are given"));
   const TrainedOn network = trained_on(run);
   const datasets::LoadOptions how = load_options(network, std::filesystem::absolute(files.front()).string());
   const Shape example = {network.images[1], network.images[2], network.images[3]};
   const auto count = std::ssize(files);
   AskedPictures pictures{.data = {.name = "files",
                                   .images = Tensor({count, example[0], example[1], example[2]}, DType::kUInt8),
-                                  .labels = Tensor({count}, DType::kInt32),
                                   .classes = network.classes,
                                   .scale = datasets::scale_of(how.pictures),
                                   .zero_point = datasets::zero_point_of(how.pictures),
@@ -83,9 +89,7 @@ AskedPictures sounds_from_files(const RunSource& run, const std::vector<std::str
   datasets::standardise(read, {.standardise = network.standard != nullptr, .standard = network.standard});
   AskedPictures sounds{.data = std::move(read.test), .from_files = true};
   datasets::Dataset& data = sounds.data;
-  data.classes = network.classes;
-  data.class_names = network.class_names;
-  if (network.classes > 0) data.labels = Tensor({data.size()}, DType::kInt32);
+  describe_outputs(network, data);
   const std::span<const std::int32_t> places = data.recordings.values<std::int32_t>();
   for (const std::string& file : files) sounds.asked.push_back({.word = file, .windows = 0});
   for (std::int64_t example = data.size() - 1; example >= 0; --example) {
@@ -99,8 +103,9 @@ AskedPictures sounds_from_files(const RunSource& run, const std::vector<std::str
 void require_file(const RunSource& run, const std::string& word) {
   namespace fs = std::filesystem;
   std::error_code failure;
+  const bool has_pictures = noun_of(run.directory) == std::string("picture");
   if (!is_there(word))
-    throw UsageError(concat(quote(word), " is neither the number of ", is_of_sounds(run) ? "an example" : "a picture",
+    throw UsageError(concat(quote(word), " is neither the number of ", has_pictures ? "a picture" : "an example",
                             " in the data set, from 0 on, nor a file"));
   if (!fs::is_directory(word, failure)) return;
   if (is_there(fs::path(word) / "config.json"))
@@ -122,7 +127,8 @@ const datasets::Dataset& split_of(const datasets::Splits& data, const std::strin
     throw UsageError("--split validation: there is no validation part (train --validation N holds one out)");
   if (split == "validation") return *data.validation;
   if (split == "train" && !data.train.images.defined())
-    throw UsageError(concat("--split train: ", data.test.name, " has no training pictures, all are test pictures"));
+    throw UsageError(concat("--split train: ", data.test.name, " has no training ", data.test.noun(),
+                            "s, all are test ", data.test.noun(), "s"));
   return split == "train" ? data.train : data.test;
 }
 
@@ -137,8 +143,11 @@ void require_split(const RunSource& run, const std::string& split, const std::st
 }
 
 AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>& words, const PictureSource& source) {
-  if (words.empty())
-    throw UsageError("no picture is given: name some by their numbers in the data set, from 0 on, or by their files");
+  const std::string noun = noun_of(run.directory);
+  if (words.empty() && source.dataset.empty())
+    throw UsageError(concat("no ", noun, " is given: name some by their numbers in the data set, from 0 on",
+                            noun == "picture" || is_of_sounds(run) ? ", or by their files" : "",
+                            "; --dataset alone asks for all of another data set"));
   std::vector<std::int64_t> numbers;
   for (const std::string& word : words) {
     if (const std::optional<std::int64_t> number = number_from(word)) {
@@ -147,11 +156,11 @@ AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>
       require_file(run, word);
     }
   }
-  if (numbers.empty()) {
-    if (!source.dataset.empty()) throw UsageError("--dataset is for pictures by number, not for files");
+  if (numbers.empty() && !words.empty()) {
+    if (!source.dataset.empty()) throw UsageError(concat("--dataset is for ", noun, "s by number, not for files"));
     return is_of_sounds(run) ? sounds_from_files(run, words) : pictures_from_files(run, words);
   }
-  if (numbers.size() != words.size()) throw UsageError("give either numbers of pictures or files, not both");
+  if (numbers.size() != words.size()) throw UsageError(concat("give either numbers of ", noun, "s or files, not both"));
   return numbered_pictures(run, words, numbers, source);
 }
 

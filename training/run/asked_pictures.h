@@ -36,6 +36,7 @@ struct AskedPicture {
   std::string word;
   /// The picture's number in the data set; none of a file.
   std::optional<std::int64_t> number = {};
+  /// None where nobody knows it.
   std::optional<std::int32_t> label = {};
   /// The file of a numbered picture, if it is one: Dataset::file_of().
   std::string file = {};
@@ -47,16 +48,16 @@ struct AskedPicture {
 struct AskedPictures {
   /// In the order of the words.
   std::vector<AskedPicture> asked = {};
-  /// The same pictures for a network; the label of one without a label is 0.
+  /// The same pictures for a network. Their answers may be unknown (LoadOptions::answers_optional).
   datasets::Dataset data;
   bool from_files = false;
 };
 
 /// The pictures that the words name: "5" is the picture of that number, from 0, in `source`; other words are JPEG or
 /// PNG files, which take on the size, the colour and the grid of the network's pictures and have no label. For a run
-/// that learned sounds they are sound files, or folders of these, which the run's own front end reads. Throws
-/// UsageError for no word, for one that names no picture, for a folder of pictures and for numbers beside files, and
-/// what load_data(), decode_picture() and read_sound_files() throw.
+/// that learned sounds they are sound files, or folders of these, which the run's own front end reads. No word asks for
+/// all of PictureSource::dataset. Throws UsageError for no word without it, for one that names no picture, for a folder
+/// of pictures and for numbers beside files, and what load_data(), decode_picture() and read_sound_files() throw.
 AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>& words, const PictureSource& source);
 
 }  // namespace miniqat::training

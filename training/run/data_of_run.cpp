@@ -87,6 +87,7 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
   options.sounds = network.settings.sounds.options(dataset);
   options.numbers.standard = network.standard;
   options.numbers.target_standard = network.target_standard;
+  options.numbers.features = network.input_names;
   if (!datasets::is_path(dataset)) {
     options.snr_db = network.settings.sounds.snr_db;
     return options;
@@ -96,6 +97,13 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
   if (dataset != network.settings.dataset && network.images.rank() == 4)
     datasets::set_shape(options.pictures, {network.images[1], network.images[2], network.images[3]});
   return options;
+}
+
+void describe_outputs(const TrainedOn& network, datasets::Dataset& examples) {
+  if (examples.has_classes() || examples.targets.defined()) return;
+  examples.classes = network.classes;
+  examples.class_names = network.class_names;
+  examples.target_standard = network.target_standard;
 }
 
 void require_kind_fits(datasets::DataKind kind, const Shape& example, const std::string& dataset,
@@ -135,6 +143,7 @@ Json data_to_json(const datasets::Splits& data, const std::string& dataset) {
   put("input", data.train.standard);
   put("target", data.train.target_standard);
   if (!data.train.target_names.empty()) json["target_names"] = data.train.target_names;
+  if (!data.train.input_names.empty()) json["input_names"] = data.train.input_names;
   if (datasets::is_path(dataset)) json["pictures"] = picture_counts(data);
   if (const std::size_t skipped = data.remarks().skipped.size(); skipped > 0) json["skipped_files"] = skipped;
   if (!data.train.class_names.empty()) json["class_names"] = data.train.class_names;
@@ -166,8 +175,8 @@ const char* noun_of(const RunDirectory& run) {
   return recorded_of_data(run, "inputs") == "numbers" ? "example" : "picture";
 }
 
-std::vector<std::string> recorded_class_names(const RunDirectory& run) {
-  const Json recorded = recorded_of_data(run, "class_names");
+std::vector<std::string> recorded_names(const RunDirectory& run, const char* key) {
+  const Json recorded = recorded_of_data(run, key);
   std::vector<std::string> names;
   if (!recorded.is_array()) return names;
   for (const Json& name : recorded)

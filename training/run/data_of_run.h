@@ -23,8 +23,11 @@ struct TrainedOn {
   /// The shape of the network's pictures, [n, h, w, c].
   Shape images;
   int classes = 0;
-  /// Empty where nobody knows them.
+  /// Numbers that it gives for an example.
+  std::int64_t outputs = 0;
+  /// Empty where nobody knows them; of the features, too.
   std::vector<std::string> class_names = {};
+  std::vector<std::string> input_names = {};
   /// Null where nothing was standardised.
   std::shared_ptr<const datasets::Standard> standard = {};
   std::shared_ptr<const datasets::Standard> target_standard = {};
@@ -36,6 +39,9 @@ std::shared_ptr<const datasets::Standard> recorded_standard(const RunDirectory& 
 /// How a data set is read for such a network. A user's own files other than those it was trained on take on the size,
 /// the colour, mean and deviation of those, and classes have the numbers that they had there.
 datasets::LoadOptions load_options(const TrainedOn& network, const std::string& dataset);
+
+/// Gives examples without answers what the network knows of these: names of classes, and the units of its outputs.
+void describe_outputs(const TrainedOn& network, datasets::Dataset& examples);
 
 /// Throws Error for folders of pictures and a network whose examples, of the shape `example`, are none: their classes
 /// would be compared before any picture is read. `source` names the network.
@@ -50,14 +56,14 @@ TrainSettings moved_to(const TrainedOn& network, const std::string& dataset);
 /// "input_zero_point") or of numbers ("inputs": "numbers"; of sounds "sounds": true) what these and the targets were
 /// standardised with ("input_mean", "input_std", "target_mean", "target_std"), the picture_counts() of a user's own
 /// files ("pictures"), the number of broken ones that were left out, if any ("skipped_files"), the names of classes
-/// ("class_names").
+/// ("class_names"), of numbers to predict ("target_names") and of features ("input_names").
 nlohmann::ordered_json data_to_json(const datasets::Splits& data, const std::string& dataset);
 
 /// What the run's examples are called, as Dataset::noun() has it.
 const char* noun_of(const RunDirectory& run);
 
-/// The names of classes that a run records; empty without a record or names.
-std::vector<std::string> recorded_class_names(const RunDirectory& run);
+/// The names that a run records under a key of data_to_json(); empty without a record or names.
+std::vector<std::string> recorded_names(const RunDirectory& run, const char* key);
 
 /// One of the values of data_to_json(), from the summary if it has one, or else from dataset.json; null without.
 nlohmann::ordered_json recorded_of_data(const RunDirectory& run, const char* key);

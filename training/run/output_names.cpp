@@ -29,7 +29,7 @@ std::vector<std::string> output_names(const datasets::Dataset& data, const Task&
 }
 
 std::vector<std::string> recorded_output_names(const RunDirectory& run, const Task& task) {
-  if (&task == &classification()) return recorded_class_names(run);
+  if (&task == &classification()) return recorded_names(run, "class_names");
   std::vector<std::string> names;
   if (&task == &reconstruction()) return names;
   const nlohmann::ordered_json recorded = recorded_of_data(run, "target_names");

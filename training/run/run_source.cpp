@@ -68,7 +68,9 @@ TrainedOn trained_on(const RunSource& run, const Classifier& network) {
   return {.settings = run.settings,
           .images = network.images.shape(),
           .classes = network.task == &classification() ? static_cast<int>(network.outputs()) : 0,
-          .class_names = recorded_class_names(run.directory),
+          .outputs = network.outputs(),
+          .class_names = recorded_names(run.directory, "class_names"),
+          .input_names = recorded_names(run.directory, "input_names"),
           .standard = recorded_standard(run.directory, false),
           .target_standard = recorded_standard(run.directory, true)};
 }
@@ -77,6 +79,15 @@ Classifier fitting_classifier(const std::string& source, const Task& task, const
   Classifier classifier = find_classifier(read_network(source), source, task);
   require_fit(classifier, pictures, source);
   return classifier;
+}
+
+/// Whether nobody knows some answer: then these are not the run's own data.
+bool lacks_answers(const datasets::Dataset& part, const Task& task) {
+  if (part.has_classes())
+    return std::ranges::any_of(part.labels.values<std::int32_t>(), [](std::int32_t label) { return label < 0; });
+  if (part.targets.defined())
+    return std::ranges::any_of(part.targets.values<float>(), [](float target) { return std::isnan(target); });
+  return &task != &reconstruction();
 }
 
 constexpr std::size_t kShown = 8;
@@ -177,21 +188,29 @@ TrainedOn trained_on(const RunSource& run) {
   return trained_on(run, find_classifier(read_network(graph), graph, task_of(run.settings)));
 }
 
-datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir) {
+datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir,
+                           bool answers_optional) {
   const std::string name = dataset.empty() ? run.settings.dataset : resolved_dataset(dataset);
   check_dataset(name, data_dir);
   const std::string graph = run.directory.eval_graph().string();
   const Classifier network = find_classifier(read_network(graph), graph, task_of(run.settings));
   if (dataset.empty()) require_still_there(run.directory.path().string(), name);
-  datasets::LoadOptions options = load_options(trained_on(run, network), name);
+  const TrainedOn trained = trained_on(run, network);
+  datasets::LoadOptions options = load_options(trained, name);
   options.accept = [&](const Shape& example) { require_pictures_fit(network.images, example, name, graph); };
   options.accept_kind = [&](datasets::DataKind kind) {
     require_kind_fits(kind, Shape(network.images.shape().extents().subspan(1)), name, graph);
   };
   const bool is_own = name == run.settings.dataset;
   options.train_optional = options.whole_as_test = !is_own;
-  const datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
+  options.answers_optional = answers_optional && !is_own;
+  datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
   if (is_own) return with_validation_part(data, run.settings);
+  if (lacks_answers(data.test, *network.task)) {
+    for (datasets::Dataset* part : {&data.train, &data.test, data.validation ? &*data.validation : nullptr})
+      if (part != nullptr && part->images.defined()) describe_outputs(trained, *part);
+    return data;
+  }
   return moved_data(run.directory, run.settings, data).value_or(data);
 }
 
@@ -221,7 +240,7 @@ FloatRun read_float_run(const std::string& path) {
   FloatRun result{.path = path};
   result.settings = recorded_settings(read_json(run.config()), run.config().string());
   use_own_class_weights(result.settings, run);
-  result.class_names = recorded_class_names(run);
+  result.class_names = recorded_names(run, "class_names");
   result.graph_name = run.eval_graph().string();
   const Task& task = task_of(result.settings);
   result.evaluation = find_classifier(read_network(result.graph_name), result.graph_name, task);
@@ -270,6 +289,7 @@ FloatRunData load_data(const FloatRun& run, const std::string& dataset, const st
   TrainedOn trained{.settings = run.settings, .images = network.images.shape(), .class_names = run.class_names};
   if (network.task == &classification()) trained.classes = static_cast<int>(network.outputs());
   if (run.is_run()) {
+    trained.input_names = recorded_names(RunDirectory::open(run.path), "input_names");
     trained.standard = recorded_standard(RunDirectory::open(run.path), false);
     trained.target_standard = recorded_standard(RunDirectory::open(run.path), true);
   }

@@ -70,8 +70,10 @@ TrainedOn trained_on(const RunSource& run);
 /// as load_options() says. Of others than the run's own no training part is needed, and files without parts are test
 /// pictures as a whole, unless they are the run's own at another place (moved_data()). Throws UsageError for an unknown
 /// name, Error for files that are missing or malformed, or whose pictures are not of the size that the run's graph
-/// takes or fewer than its validation part needs.
-datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir);
+/// takes or fewer than its validation part needs. `answers_optional`: what others than the run's own are to be answered
+/// with may be unknown (LoadOptions).
+datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir,
+                           bool answers_optional = false);
 
 /// How a run is quantized: as its graph for training says, which shows more than that for evaluation.
 quantize::Quantization quantization_of(const RunDirectory& run);
@@ -102,7 +104,7 @@ struct FloatRun {
   bool is_run() const { return !path.empty(); }
 
   TrainSettings settings = {};
-  /// recorded_class_names()
+  /// recorded_names()
   std::vector<std::string> class_names = {};
   Classifier training = {};
   Classifier evaluation = {};
