@@ -24,6 +24,7 @@
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
+#include "training/run/same_data.h"
 #include "training/settings/settings.h"
 #include "training/settings/settings_of_data.h"
 #include "training/settings/train_settings.h"
@@ -247,6 +248,7 @@ void evaluate_run(const EvalArguments& arguments) {
   print_note(datasets::note_on_first(pictures, split));
   print_note(datasets::note_on_whole_recordings(pictures, arguments.limit));
   print_file_notes(data.remarks());
+  if (arguments.dataset.empty()) print_note(note_on_growth(run.directory, run.settings.dataset, data));
   print(arguments, subject, split, result);
   warn_of_one_answer(result, subject, pictures, arguments.dataset.empty() ? run.settings.dataset : arguments.dataset);
   if (arguments.profile) std::printf("\n%s", profile_table(profile, bench::measure_rates()).c_str());

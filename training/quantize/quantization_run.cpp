@@ -139,7 +139,11 @@ class QuantizationRun {
       // What is wrong with the settings of the training is found before the calibration.
       {
         const TrainingTask task(plan_.training);
-        if (source_.is_run()) require_same_meaning(RunDirectory::open(source_.path), task.settings.dataset, task.data);
+        if (source_.is_run())
+          if (const std::string note =
+                  require_similar_data(RunDirectory::open(source_.path), task.settings.dataset, task.data);
+              !note.empty())
+            observer_.warn(note);
         announce(task.data);
       }
       calibrate(request, RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite), observer_);
@@ -165,6 +169,7 @@ class QuantizationRun {
     if (begun) extras.begun = recorded_settings(read_json(run.config()), run.config().string());
     TrainSettings settings = plan_.training;
     settings.init_checkpoint = calibrated_in(out_).string();
+    settings.standards_of = settings.init_checkpoint;
     if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
     try {
       train(settings, run, extras, observer_);

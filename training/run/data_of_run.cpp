@@ -252,6 +252,11 @@ datasets::Splits load_wanted_data(const TrainSettings& settings) {
                                 .sounds = settings.sounds.options(settings.dataset),
                                 .variation = settings.sounds.variation(),
                                 .skip_broken = settings.skip_broken};
+  if (!settings.standards_of.empty()) {
+    const RunDirectory run = RunDirectory::open(settings.standards_of);
+    options.numbers.standard = recorded_standard(run, false);
+    options.numbers.target_standard = recorded_standard(run, true);
+  }
   options.accept_kind = [&](datasets::DataKind kind) { require_settings_of(kind, settings); };
   // The models that have a name are made to the pictures' measure.
   if (is_graph_file(settings.model))

@@ -141,6 +141,9 @@ struct TrainSettings {
   /// The data where somebody has read them already, without a validation part; null where `dataset` is to be read. Not
   /// a setting, either.
   std::shared_ptr<const datasets::Splits> data = {};
+  /// The run on this data set whose means and deviations numbers and targets get; "" for those of the training part.
+  /// Not a setting, either.
+  std::string standards_of = {};
 
   /// The settings that somebody chose, by name, even where they are the usual ones (settings_of_data.h). Not a setting.
   std::set<std::string> given = {};
