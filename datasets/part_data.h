@@ -44,7 +44,7 @@ struct FoundParts {
   /// The names of labels by their numbers; beside classes by name, in any order, what the files announce.
   std::vector<std::string> class_names = {};
   std::vector<std::string> target_names = {};
-  /// Those of the features, printable; empty where no file names them.
+  /// The names of the features, printable; empty where no file has any.
   std::vector<std::string> input_names = {};
   /// They are folders of pictures, whose classes are known to the network where there is one.
   bool are_folders = false;
