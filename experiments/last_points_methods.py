@@ -9,6 +9,9 @@ import math
 
 import numpy as np
 
+# A row of experiments/accuracy-results, as keywords of the flags of `train`: docs/low-bits.md.
+QUANTIZED = {'weight_bits': 2, 'activation_bits': 2, 'per_channel': True, 'bn_fold': 'late', 'ends_bits': 8, 'sums_bits': 8}
+
 
 @dataclasses.dataclass
 class Grid:

@@ -13,9 +13,8 @@ import numpy as np
 import last_points_methods as methods
 from last_points_pictures import BATCH
 
-# The defaults of `train`, and the keywords of its flags: docs/low-bits.md.
+# The defaults of `train`.
 MOMENTUM, RATE_OF_RANGES = 0.9, 0.003
-QUANTIZED = {'weight_bits': 2, 'activation_bits': 2, 'per_channel': True, 'bn_fold': 'late', 'ends_bits': 8, 'sums_bits': 8}
 RANGE_BATCHES, ESTIMATE_BATCHES = 16, 100
 # Nodes that are added to a training graph.
 FACTOR, TARGETS, TOTAL = 'last_points/factor', 'last_points/targets', 'last_points/total'
@@ -52,7 +51,7 @@ class Network:
         self.pictures, self.seed, self.teacher, self.share = pictures, seed, teacher, share
         net = miniqat.make_classifier(model, pictures.training, batch_size=BATCH, width=width)
         self.labels, self.loss = net.add_loss()
-        miniqat.create_training_graph(net.graph, **(quantized or QUANTIZED), ranges='auto')
+        miniqat.create_training_graph(net.graph, **(quantized or methods.QUANTIZED), ranges='auto')
         self.net, self.evaluation = net, net.evaluation()
         self._find_weights()
         self.session = self._session(net.graph)

@@ -154,7 +154,7 @@ class RunsTest(unittest.TestCase):
 
     def test_the_baseline_is_the_products_training(self):
         self.train("few", seed=3, epochs=EPOCHS, init_checkpoint=self.place / "float", learning_rate=RATE, weight_decay=DECAY,
-                   reestimate=training.ESTIMATE_BATCHES, **training.QUANTIZED)
+                   reestimate=training.ESTIMATE_BATCHES, **methods.QUANTIZED)
         network = self.network()
         start = {name: network.session.variable(name).ravel().copy() for name in network.ends.shapes}
         run = training.Training(network, methods.Method, EPOCHS, RATE, DECAY)
