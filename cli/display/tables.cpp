@@ -1,7 +1,9 @@
 #include "cli/display/tables.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -240,7 +242,10 @@ std::string sensitivity_table(const Sensitivity& sensitivity, std::size_t rows) 
   std::vector<Row> order;
   for (const QuantizerSensitivity& one : sensitivity.quantizers)
     for (const Measurement& measurement : one.alone) order.push_back({&one, &measurement});
-  std::ranges::stable_sort(order, std::greater(), [](const Row& row) { return row.measurement->loss_increase; });
+  std::ranges::stable_sort(order, std::greater(), [](const Row& row) {
+    const double increase = row.measurement->loss_increase;
+    return std::isnan(increase) ? -std::numeric_limits<double>::infinity() : increase;
+  });
   const std::size_t shown = rows == 0 ? order.size() : std::min(rows, order.size());
   const char* measure = sensitivity.in_float.main().kind->brief;
   std::vector<TableLine> lines = {{"layer", "quantized alone", "bits", "loss increase", measure, "SNR (dB)"}};

@@ -40,8 +40,8 @@ std::string quantize_table(const training::QuantizationResult& result);
 /// the reason for missing integers.
 std::string quantize_conclusion(const training::QuantizationResult& result);
 
-/// A line for each layer, weights or activations, and width: those first that raise the loss most. At most `rows` of
-/// them, 0: all.
+/// A line for each layer, weights or activations, and width: those first that raise the loss most, a NaN
+/// last. At most `rows` of them, 0: all.
 std::string sensitivity_table(const training::Sensitivity& sensitivity, std::size_t rows);
 
 /// The float network, and all quantizers of layers at once.

@@ -69,6 +69,23 @@ TEST(ClassTable, OfManyClassesIsTheWorstOfThem) {
   EXPECT_EQ(std::ranges::count(text, '\n'), 44);
 }
 
+TEST(SensitivityTable, HasANanBehindAllNumbers) {
+  constexpr training::MeasureKind kKind{.name = "accuracy", .brief = "accuracy", .key = "accuracy"};
+  const training::Evaluation evaluation{.measures = {{.kind = &kKind}}};
+  training::Sensitivity sensitivity;
+  sensitivity.in_float = evaluation;
+  for (int i = 0; i < 40; ++i) {
+    const double increase = i % 2 == 0 ? std::nan("") : i;
+    sensitivity.quantizers.push_back(
+        {.layer = concat("l", i, "."), .alone = {{.evaluation = evaluation, .loss_increase = increase}}});
+  }
+  const std::string table = sensitivity_table(sensitivity, 0);
+  std::vector<std::size_t> places;
+  for (int i = 39; i > 0; i -= 2) places.push_back(table.find(concat("l", i, ".")));
+  for (int i = 0; i < 40; i += 2) places.push_back(table.find(concat("l", i, ".")));
+  EXPECT_TRUE(std::ranges::is_sorted(places)) << table;
+}
+
 TEST(WrongTable, IsALineForEachWrongPicture) {
   EXPECT_EQ(wrong_table(answers_of(3, {0, 0, 1, 2}, {0, 2, 1, -1})),
             "2 wrong pictures\n"
