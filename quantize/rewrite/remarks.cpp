@@ -117,15 +117,20 @@ class Disagreements {
 /// What there is among the outputs of the layers that a pattern decides about.
 struct PatternOutputs {
   bool sums = false;
+  /// Sums that are wider than what layers read, or would be without the pattern.
+  bool wide_sums = false;
   bool averages = false;
 };
 
-std::unordered_map<const LayerBits*, PatternOutputs> outputs_by_pattern(const Decisions& decisions) {
+std::unordered_map<const LayerBits*, PatternOutputs> outputs_by_pattern(const RewriteOptions& options,
+                                                                        const Decisions& decisions) {
   std::unordered_map<const LayerBits*, PatternOutputs> outputs;
   for (const LayerDecision& layer : decisions.layers) {
     PatternOutputs& found = outputs[layer.settings.bits];
     for (const TensorDecision& output : layer.outputs) {
       found.sums |= decisions.sums.keep(*output.producer);
+      found.wide_sums |=
+          layer.settings.widens_sums || options.sums_bits.value_or(0) > layer.settings.output.attributes.bits;
       found.averages |= traits_of(output.asked.attributes.range).averages;
     }
   }
@@ -137,6 +142,8 @@ std::vector<std::string> idle_settings(const LayerBits& bits, const PatternOutpu
   std::vector<std::string> idle;
   if (bits.sums_bits && !outputs.sums)
     idle.emplace_back("sums_bits has no effect: no output of its layers is part of a residual sum");
+  else if (bits.sums_bits && !outputs.wide_sums)
+    idle.emplace_back("sums_bits has no effect: the outputs of its layers have no fewer bits");
   if (bits.ema_decay && !outputs.averages)
     idle.emplace_back("ema_decay has no effect: no range of its layers' outputs is an average");
   return idle;
@@ -144,12 +151,13 @@ std::vector<std::string> idle_settings(const LayerBits& bits, const PatternOutpu
 
 /// Patterns without effect: a text for every pattern that decides about no layer, with the reason, for every setting
 /// that changes nothing, and for every tensor that several layers would have quantized differently.
-std::vector<std::string> notes_on_layer_bits(const LayerSettingsIndex& settings, const Decisions& decisions) {
+std::vector<std::string> notes_on_layer_bits(const RewriteOptions& options, const LayerSettingsIndex& settings,
+                                             const Decisions& decisions) {
   const std::span<const LayerBits> list = settings.patterns().list();
   if (list.empty()) return {};
   std::vector<std::string> notes;
   PatternUse use(decisions, settings.patterns());
-  const auto outputs = outputs_by_pattern(decisions);
+  const auto outputs = outputs_by_pattern(options, decisions);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string pattern = concat(kSource, "pattern ", quote(list[i].pattern));
     if (const std::string reason = use.why_unused(list[i], i); !reason.empty())
@@ -199,7 +207,7 @@ std::vector<std::string> remarks_on(const RewriteOptions& options, const LayerSe
   if (options.input_bits && !options.quantize_input)
     remarks.emplace_back("`input_bits` has no effect without `quantize_input`");
   if (!decisions.missed_scope.empty() && !decisions.search.skips.empty()) remarks.push_back(decisions.missed_scope);
-  for (std::string& note : notes_on_layer_bits(settings, decisions)) remarks.push_back(std::move(note));
+  for (std::string& note : notes_on_layer_bits(options, settings, decisions)) remarks.push_back(std::move(note));
   return remarks;
 }
 

@@ -21,6 +21,10 @@ const std::string kDead = "images | conv_relu a | conv_relu b | output; a/Relu |
 const std::string kDeadLayer =
     "note: [Conv2D \"dead/Conv2D\"] reaches no output: left out of training, quantization, counts and exports";
 
+/// A residual sum of what "in" and "b" give.
+const std::string kSum =
+    "images | conv_relu in | conv_relu a | conv_bias b | Add Add in/Relu | Relu Relu | conv_bias out | output";
+
 const std::vector<RewriteCase> kRows = {
     {"UnusedPatterns",
      "images | conv_relu conv1 | conv conv2; other | conv fixed =[1,1,2,2]c",
@@ -83,6 +87,18 @@ const std::vector<RewriteCase> kRows = {
      {"a/weights_quant", "a/act_quant", "b/weights_quant", "b/act_quant"},
      {kBits + "pattern \"a\": sums_bits has no effect: no output of its layers is part of a residual sum",
       kBits + "pattern \"b\": ema_decay has no effect: no range of its layers' outputs is an average"}},
+    // "in" changes nothing, "b" keeps more bits for its part of the sum.
+    {"SumsAsWideAsActivations",
+     kSum,
+     {.activation_bits = 4, .layer_bits = {{.pattern = "in", .sums_bits = 4}, {.pattern = "b", .sums_bits = 6}}},
+     {"in/weights_quant", "in/act_quant: 4", "a/weights_quant", "a/act_quant: 4", "b/weights_quant", "b/conv_quant: 6",
+      "act_quant: 4", "out/weights_quant", "out/act_quant: 4"},
+     {kBits + "pattern \"in\": sums_bits has no effect: the outputs of its layers have no fewer bits"}},
+    {"SumsThatAPatternKeepsNarrow",
+     kSum,
+     {.activation_bits = 4, .sums_bits = 8, .layer_bits = {{.pattern = "in", .sums_bits = 4}}},
+     {"in/weights_quant", "in/act_quant: 4", "a/weights_quant", "a/act_quant: 4", "b/weights_quant", "b/conv_quant: 8",
+      "act_quant: 4", "out/weights_quant", "out/act_quant: 4"}},
     {"BitsOfAnInputWithoutQuantizer",
      "images | conv_relu a",
      {.input_bits = 4},
