@@ -46,6 +46,7 @@ void keep_output(importers::ImportedModel& model, const ImportArguments& argumen
     fail(printable(arguments.model), ": ", error.what());
   }
   std::erase_if(model.variables, [&](const auto& named) { return model.graph.find(named.first) == nullptr; });
+  model.report.keep_nodes_of(model.graph);
 }
 
 void import(const ImportArguments& arguments) {

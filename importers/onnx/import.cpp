@@ -9,6 +9,7 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "importers/onnx/literal.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/translation.h"
@@ -61,6 +62,12 @@ nlohmann::ordered_json ImportReport::json() const {
   for (const ImportedNode& node : nodes)
     json["nodes"].push_back({{"op", printable(node.op)}, {"name", printable(node.name)}, {"becomes", node.becomes}});
   return json;
+}
+
+void ImportReport::keep_nodes_of(const Graph& graph) {
+  for (ImportedNode& node : nodes)
+    if (std::erase_if(node.made, [&](const std::string& name) { return graph.find(name) == nullptr; }) > 0)
+      node.becomes = node.made.empty() ? "nothing: only other outputs need it" : joined(node.made);
 }
 
 ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions& options) {

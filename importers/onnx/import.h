@@ -16,8 +16,10 @@ struct ImportedNode {
   std::string op;
   /// Its name there; of a node without one that of its first output.
   std::string name;
-  /// The nodes of the graph that compute it, and what else there is to say: "conv1/Conv2D, conv1/BiasAdd".
+  /// The nodes of the graph that compute it, or what else there is to say: "conv1/Conv2D, conv1/BiasAdd".
   std::string becomes;
+  /// The names of these nodes; empty where `becomes` names none.
+  std::vector<std::string> made = {};
 };
 
 /// What became of an ONNX model.
@@ -31,6 +33,9 @@ struct ImportReport {
 
   /// {"source", "producer", "opset", "nodes": [{"op", "name", "becomes"}], "notes"}.
   nlohmann::ordered_json json() const;
+
+  /// Takes the nodes out of it that the graph no longer has, because another output than theirs was chosen.
+  void keep_nodes_of(const Graph& graph);
 };
 
 struct ImportOptions {

@@ -349,7 +349,8 @@ ImportedNode Translation::translate(const OnnxNode& node) {
     const Node& made_node = graph_.at(name);
     if (made_node.as<Variable>() == nullptr && made_node.as<Constant>() == nullptr) made.push_back(name);
   }
-  return {node.type(), node.name(), !becomes_.empty() ? becomes_ : made.empty() ? "nothing" : joined(made)};
+  if (!becomes_.empty()) return {node.type(), node.name(), becomes_};
+  return {node.type(), node.name(), made.empty() ? "nothing" : joined(made), made};
 }
 
 Activation Translation::output_of(const std::string& tensor, const std::string& who) {

@@ -137,7 +137,10 @@ TEST_F(Outputs, OnnxModelsAreAskedByTheNamesOfTheirFile) {
   run("calibrate --out calibrated" + model);
   run("quantize --epochs 1 --validation 8 --out quantized" + model);
   run("sensitivity --out measured" + model);
-  run("import two.onnx --output scores --out imported");
+  expect_text(run("import two.onnx --output scores --out imported"),
+              {"nothing: only other outputs need it", "scores/MatMul"});
+  for (const auto& node : nlohmann::json::parse(bytes_of(path("imported") / "import.json"))["nodes"])
+    EXPECT_EQ(node["becomes"].get<std::string>().find("side/"), std::string::npos) << node;
   EXPECT_EQ(read_safetensors(path("imported") / "weights.safetensors").tensors.size(), 1u);
   run(train_command("from-import", "--model imported/graph.json --init-checkpoint imported/weights.safetensors"));
   expect_error(program("import two.onnx --output x --out refused"), 1,
