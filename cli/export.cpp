@@ -172,7 +172,7 @@ void export_float(const ExportArguments& arguments) {
   const FloatNetwork network = float_network(arguments);
   make_folder_of(arguments.out);
   write_file_atomically(arguments.out, network.bytes);
-  for (const std::string& note : network.notes) print_note(note);
+  print_notes(network.notes);
   std::printf("%s: %s float32, %s\n", printable(arguments.out).c_str(), printable(network.name).c_str(),
               counted(network.bytes.size(), "byte").c_str());
   std::printf("%s", network.words.c_str());

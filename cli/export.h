@@ -76,7 +76,7 @@ struct FloatNetwork {
   /// The ONNX file (exporters/onnx/onnx_float.h).
   std::string bytes;
   std::string name;
-  /// For print_note(): about an unfinished run, and what the network does otherwise than an ONNX model it comes from.
+  /// For print_notes(): about an unfinished run, and what the network does otherwise than an ONNX model it comes from.
   std::vector<std::string> notes = {};
   /// What its numbers are: whole lines.
   std::string words = {};

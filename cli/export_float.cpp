@@ -38,8 +38,7 @@ std::string onnx_file(const Graph& graph, const NamedTensors& variables, const e
 
 FloatNetwork float_network(const ExportArguments& arguments) {
   if (arguments.run.empty()) {
-    std::vector<std::string> notes;
-    Graph graph = read_graph_file(arguments.graph, arguments.image_size, notes);
+    auto [graph, notes] = read_graph_file(arguments.graph, arguments.image_size);
     Session session(graph);
     TrainedVariables variables;
     if (!arguments.checkpoint.empty()) {

@@ -51,7 +51,8 @@ std::string room(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ');
 }
 
-void print_table(const Graph& graph) {
+void print_table(const GraphFile& file) {
+  const Graph& graph = file.graph;
   std::size_t name_width = 4;
   std::size_t type_width = 2;
   for (const Node* node : graph.nodes()) {
@@ -85,7 +86,8 @@ void print_table(const Graph& graph) {
     row(node->name(), std::string(node->type()), node->output_specs()[0].shape.str(), count_text(own), count_text(work),
         note_of(*node));
   }
-  if (const std::string note = note_on_unused_layers(graph); !note.empty()) print_note("note: " + note);
+  const std::string note = note_on_unused_layers(graph);
+  if (!note.empty() && std::ranges::count(file.notes, "note: " + note) == 0) print_note("note: " + note);
   const quantize::Quantization quantization = quantize::quantization_of(graph);
   const std::string label = quantization.is_float() ? "" : concat(" (", quantization.label(), ")");
   std::printf("%s, %s%s, %s, %s a run\n", counted(graph.size(), "node").c_str(),
@@ -94,19 +96,13 @@ void print_table(const Graph& graph) {
 }
 
 /// A size is for the ONNX models among two graphs.
-Graph read_graph_or_run(const std::filesystem::path& path, const std::string& image_size, bool one_of_two) {
-  if (!std::filesystem::is_directory(path)) {
-    std::vector<std::string> notes;
-    Graph graph = read_graph_file(path.string(), one_of_two && !is_onnx_file(path.string()) ? "" : image_size, notes);
-    for (const std::string& note : notes) print_note(note);
-    return graph;
-  }
+GraphFile read_graph_or_run(const std::filesystem::path& path, const std::string& image_size, bool one_of_two) {
+  if (!std::filesystem::is_directory(path))
+    return read_graph_file(path.string(), one_of_two && !is_onnx_file(path.string()) ? "" : image_size);
   if (!image_size.empty() && !one_of_two) refuse_ignored("--image-size", "a run, which has its sizes");
   const RunDirectory run = RunDirectory::open(path);
-  Graph graph = read_graph(run.train_graph());
   // A graph is what a run has from its first moment: it is shown, whatever became of the run.
-  print_note(unfinished_note(run));
-  return graph;
+  return {.graph = read_graph(run.train_graph()), .notes = {unfinished_note(run)}};
 }
 
 /// What a run has learned of its quantizers' ranges.
@@ -133,11 +129,18 @@ void inspect(const InspectArguments& arguments) {
   const auto read = [&](const std::string& path) {
     return read_graph_or_run(path, arguments.image_size, arguments.diff);
   };
-  const Graph graph = read(arguments.graphs[0]);
+  const GraphFile file = read(arguments.graphs[0]);
+  const Graph& graph = file.graph;
   if (arguments.diff) {
-    std::printf("%s", quantize::graph_diff(graph, read(arguments.graphs[1])).c_str());
-  } else if (arguments.dot.empty()) {
-    print_table(graph);
+    const GraphFile after = read(arguments.graphs[1]);
+    print_notes(file.notes, arguments.graphs[0]);
+    print_notes(after.notes, arguments.graphs[1]);
+    std::printf("%s", quantize::graph_diff(graph, after.graph).c_str());
+    return;
+  }
+  print_notes(file.notes);
+  if (arguments.dot.empty()) {
+    print_table(file);
     print_quantizers(arguments.graphs[0], graph);
   } else if (arguments.dot == "-") {
     std::printf("%s", quantize::graph_to_dot(graph).c_str());

@@ -11,16 +11,16 @@ namespace miniqat::cli {
 
 using namespace training;
 
-Graph read_graph_file(const std::string& path, const std::string& image_size, std::vector<std::string>& notes) {
+GraphFile read_graph_file(const std::string& path, const std::string& image_size) {
   if (!is_onnx_file(path)) {
     if (!image_size.empty()) refuse_ignored("--image-size", concat(path, ", which is not an ONNX model"));
-    return read_network(path);
+    return {.graph = read_network(path)};
   }
   importers::ImportOptions options;
   if (!image_size.empty()) std::tie(options.height, options.width) = image_size_from(image_size);
   importers::ImportedModel model = importers::import_onnx(path, options);
-  for (const std::string& note : model.report.notes) notes.push_back(concat("note: ", note));
-  return std::move(model.graph);
+  for (std::string& note : model.report.notes) note.insert(0, "note: ");
+  return {.graph = std::move(model.graph), .notes = std::move(model.report.notes)};
 }
 
 void require_run_or_model(const std::string& run, const TrainFlags& flags, const std::string& dataset) {

@@ -22,10 +22,15 @@ namespace miniqat::cli {
 inline constexpr const char* kImageSizeHelp =
     "of an ONNX model that leaves height and width of images open: HxW, or one number for both";
 
+struct GraphFile {
+  Graph graph;
+  /// For print_notes(): what the graph does otherwise than an ONNX model, "note: the final Softmax ...".
+  std::vector<std::string> notes = {};
+};
+
 /// The network of a graph JSON file or of an ONNX model; `image_size` is the value of --image-size, "" without it.
-/// Appends lines for print_note() about what the graph does otherwise than an ONNX model: "note: the final Softmax
-/// ...". Throws UsageError for a size beside a graph JSON, and what read_network() and import_onnx() throw.
-Graph read_graph_file(const std::string& path, const std::string& image_size, std::vector<std::string>& notes);
+/// Throws UsageError for a size beside a graph JSON, and what read_network() and import_onnx() throw.
+GraphFile read_graph_file(const std::string& path, const std::string& image_size);
 
 /// Settings that a float run has already: their flags go with --model.
 inline constexpr std::array<const char*, 6> kSettingsOfModel = {"output", "image_size", "colour",

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "core/text/quote.h"
 #include "datasets/dataset.h"
@@ -18,10 +19,13 @@ inline void print_note(const std::string& note) {
   if (!note.empty()) std::fprintf(stderr, "%s\n", printable(with_flags(note)).c_str());
 }
 
-/// Prints what the readers of the data left out or changed.
-inline void print_file_notes(const datasets::FileRemarks& remarks) {
-  for (const std::string& note : remarks.notes) print_note(note);
+/// Prints each, after the name of what they are `of` if there is more than one such thing.
+inline void print_notes(const std::vector<std::string>& notes, const std::string& of = {}) {
+  for (const std::string& note : notes) print_note(of.empty() || note.empty() ? note : of + ": " + note);
 }
+
+/// Prints what the readers of the data left out or changed.
+inline void print_file_notes(const datasets::FileRemarks& remarks) { print_notes(remarks.notes); }
 
 /// The same of a part of the data.
 inline void print_file_notes(const datasets::Dataset& part) {

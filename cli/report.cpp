@@ -36,8 +36,7 @@ void write_report(const ReportArguments& arguments) {
   const Report report = gather(arguments.request);
   const std::string page = report_page(report);
   write_file_atomically(arguments.out, page);
-  for (const RunReport& run : report.runs)
-    for (const std::string& note : run.notes) print_note(concat(run.name, ": ", note));
+  for (const RunReport& run : report.runs) print_notes(run.notes, run.name);
   constexpr std::size_t kLarge = 5'000'000;
   if (page.size() > kLarge) print_note("note: the page is large; fewer runs, or --pictures 0, make it smaller");
   std::printf("%s: %s, %zu bytes; open it in a browser\n", printable(arguments.out).c_str(),

@@ -38,8 +38,7 @@ void note_unchanged(const Graph& graph, const std::string& source) {
 
 void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, const std::vector<std::string>& given) {
   check_options<RewriteSettings>([&] { options.check(); });
-  std::vector<std::string> notes;
-  Graph graph = read_graph_file(arguments.graph, arguments.image_size, notes);
+  auto [graph, notes] = read_graph_file(arguments.graph, arguments.image_size);
   require_scope(graph, options.scope, arguments.graph);
   if (arguments.mode == "train") quantize::require_observing(graph, arguments.graph);
   const std::string before = graph_to_json(graph);
@@ -48,7 +47,8 @@ void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, 
   require_as_asked(report, options, RewriteSettings(), given, arguments.graph);
   if (graph_to_json(graph) == before) note_unchanged(graph, arguments.graph);
   if (!arguments.out.empty()) write_graph(arguments.out, graph);
-  for (const std::string& note : notes) print_note(note);
+  for (const std::string& remark : report.remarks) std::erase(notes, "note: " + remark);
+  print_notes(notes);
   if (arguments.report) {
     std::printf("%s", with_flags(report.text()).c_str());
     return;

@@ -246,8 +246,7 @@ void run(const RunArguments& arguments) {
     refuse_ignored(concat("--threads ", arguments.threads), "--backend reference, whose loops run on one thread");
   set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
   const RunSubject subject = subject_of(arguments);
-  std::vector<std::string> notes;
-  Graph graph = read_graph_file(subject.graph, arguments.image_size, notes);
+  auto [graph, notes] = read_graph_file(subject.graph, arguments.image_size);
   if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train && graph.outputs().empty())
     throw UsageError(concat(subject.graph, " names no outputs: give --fetch, --gradients-of or --train"));
   if (arguments.step) require_step_counts(graph, arguments, subject.graph);
@@ -266,7 +265,7 @@ void run(const RunArguments& arguments) {
   }
   const NamedTensors results = run_once(session, request, feeds, named);
   write_safetensors(arguments.out, {.tensors = results, .metadata = {}});
-  for (const std::string& note : notes) print_note(note);
+  print_notes(notes);
   std::printf("wrote %s: %s\n", printable(arguments.out).c_str(), contents(results).c_str());
   std::printf("ran %s\n", memory_text(session.plan_memory()).c_str());
 }

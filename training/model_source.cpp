@@ -128,6 +128,8 @@ Classifier read_classifier(const ClassifierOptions& options, const Shape& exampl
     fail(error.what(), left_out.empty() ? "" : concat("; `output` chooses another output: ", joined(left_out)));
   }
   classifier.left_out = std::move(left_out);
+  // Who goes on with a run has heard them.
+  if (options.model_graph.empty()) classifier.notes = std::move(network.notes);
   return classifier;
 }
 
@@ -189,11 +191,6 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
   classifier.graph.set_outputs({classifier.logits});
   require_outputs(classifier, dataset, options.model);
   return classifier;
-}
-
-std::vector<std::string> notes_on_model(const ClassifierOptions& options, const datasets::Dataset& dataset) {
-  if (!is_onnx_file(options.model) || !options.model_graph.empty()) return {};
-  return read_named_network(options.model, options.batch_size, dataset.example_shape()).notes;
 }
 
 Output find_images(const Graph& graph, const std::string& source) {

@@ -22,6 +22,9 @@ struct Classifier {
   Output logits;
   /// The names of the outputs that were left out of a model file with several.
   std::vector<std::string> left_out = {};
+  /// Whatever it does otherwise than the ONNX model it was read from (importers::ImportReport): "the final Softmax ...
+  /// is left out: ...". Empty for any other model, and for a run's copy.
+  std::vector<std::string> notes = {};
   const Task* task = &classification();
 
   /// Numbers that it gives for an example.
@@ -76,10 +79,6 @@ const Task& guessed_task(const std::string& model, const datasets::Dataset& data
 /// output fit the data set, the task and the batch size. Of a file with several outputs one is kept (choose_output());
 /// a run's copy has the network as it was trained. Throws Error that says what does not fit.
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset);
-
-/// What make_classifier() makes otherwise than the ONNX model says (importers::ImportReport): "the final Softmax ... is
-/// left out: ...". Reads the file once more. Empty for any other model, and for a run's copy.
-std::vector<std::string> notes_on_model(const ClassifierOptions& options, const datasets::Dataset& dataset);
 
 /// The graph's float placeholder that takes the examples: the only one of rank 4, or else the only one of rank 2 and
 /// more that no loss reads as its target. Throws Error for none and for several. `source` names the graph in errors.

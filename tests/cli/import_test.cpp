@@ -157,6 +157,21 @@ TEST_F(ImportProgramTest, EveryCommandSaysThatTheSoftmaxIsLeftOut) {
   EXPECT_EQ(run("train --resume --out run --steps 3").out.find(kSoftmax), std::string::npos);
 }
 
+TEST_F(ImportProgramTest, AnUnusedLayerIsNotedOnce) {
+  pb::Model model;
+  ASSERT_TRUE(model.ParseFromString(network()));
+  add_node(*model.mutable_graph(), "Gemm", {"c", "dense.weight", "dense.bias"}, "dead");
+  place_.write("unused.onnx", model.SerializeAsString());
+  for (const Arguments& line : {Arguments("inspect unused.onnx"), Arguments("rewrite --graph unused.onnx --out q.json"),
+                                Arguments("rewrite --graph unused.onnx --report")}) {
+    const Outcome outcome = program(line);
+    const std::string said = outcome.out + outcome.err, note = "reaches no output: left out of training";
+    const std::size_t first = said.find(note);
+    EXPECT_NE(first, std::string::npos) << said;
+    EXPECT_EQ(said.find(note, first + 1), std::string::npos) << said;
+  }
+}
+
 /// As from a float run that has the model's weights: one step at a rate that changes nothing.
 TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
   const Arguments model = "--model net.onnx --dataset mnist --data-dir digits --threads 1 --batch-size 8";
@@ -239,8 +254,11 @@ TEST_F(ImportProgramTest, AnOpenSizeIsGiven) {
   run("import open.onnx --image-size 12x10 --out imported");
   const Arguments size = "--image-size 12x10";
   EXPECT_EQ(run("inspect open.onnx", size).out, run("inspect imported/graph.json").out);
-  EXPECT_EQ(run("inspect --diff open.onnx imported/graph.json", size).out,
-            run("inspect --diff imported/graph.json imported/graph.json").out);
+  const Outcome diff = program("inspect --diff open.onnx imported/graph.json" + size);
+  EXPECT_EQ(diff.out, run("inspect --diff imported/graph.json imported/graph.json").out);
+  EXPECT_TRUE(diff.err.starts_with(concat("open.onnx: ", kSoftmax))) << diff.err;
+  expect_text(program("inspect --diff open.onnx net.onnx --image-size 8").err,
+              {concat("open.onnx: ", kSoftmax), concat("\nnet.onnx: ", kSoftmax)});
   EXPECT_EQ(run("rewrite --graph open.onnx", size).out, run("rewrite --graph imported/graph.json").out);
   run("run --graph open.onnx --random-feeds --out a.safetensors", size);
   run("run --graph imported/graph.json --checkpoint imported/weights.safetensors --random-feeds --out b.safetensors");

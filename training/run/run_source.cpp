@@ -262,8 +262,7 @@ FloatRun read_float_model(const TrainSettings& settings) {
   const datasets::Splits data = load_wanted_data(settings);
   result.class_names = data.train.class_names;
   result.training = make_classifier(classifier_options(settings), data.train);
-  if (const std::vector<std::string> notes = notes_on_model(classifier_options(settings), data.train); !notes.empty())
-    result.note = "note: " + joined(notes, "; ");
+  if (!result.training.notes.empty()) result.note = "note: " + joined(result.training.notes, "; ");
   Session session(result.training.graph);
   start_from(settings.model, session);
   result.checkpoint = session.checkpoint();

@@ -112,7 +112,7 @@ struct FloatRun {
   std::string graph_name = {};
   Safetensors checkpoint = {};
   std::string checkpoint_name = {};
-  /// For RunObserver::warn(): trained_variables().note, or the notes_on_model() of a file in one line; "" for nothing.
+  /// For RunObserver::warn(): trained_variables().note, or the notes of a model's file in one line; "" for nothing.
   std::string note = {};
 };
 

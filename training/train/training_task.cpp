@@ -90,9 +90,9 @@ TrainingNetworks make_networks(const TrainSettings& settings) {
   made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);
   // Who begins with the variables of a run has heard them.
   if (settings.init_checkpoint.empty())
-    for (std::string& note : notes_on_model(classifier_options(settings), made.data.train))
+    for (const std::string& note : made.training.notes)
       if (std::ranges::find(made.report.remarks, note) == made.report.remarks.end())
-        made.report.remarks.push_back(std::move(note));
+        made.report.remarks.push_back(note);
   return made;
 }
 
