@@ -1,6 +1,7 @@
 #include "training/model_source.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <unordered_set>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "importers/onnx/import.h"
 #include "layers/layers.h"
 #include "models/models.h"
+#include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 #include "quantize/quantize.h"
 
@@ -114,10 +116,39 @@ void check_model_name(const std::string& model) {
   if (!is_graph_file(model)) models::find_model(model);
 }
 
+namespace {
+
+/// At the end of the network, where only what keeps the numbers lies behind it, the op that its loss has as well; null
+/// without one. A Softmax over other axes than the outputs is another function.
+Node* find_op_of_loss(const Classifier& network) {
+  constexpr std::array<std::string_view, 3> kBehind = {layers::Identity::kType, layers::Reshape::kType,
+                                                       layers::Dropout::kType};
+  Node& end = *quantize::source_through(network.logits, kBehind).node;
+  const bool is_over_outputs = !end.as<layers::Softmax>() || end.output().shape().channels() == network.outputs();
+  const std::size_t readers = end.uses().size() + (end.output() == network.logits ? 1 : 0);
+  return end.type() == network.task->op_of_loss && is_over_outputs && readers == 1 ? &end : nullptr;
+}
+
+/// Returns what is to be said of it, as import_onnx() does; "" where there is nothing to leave out.
+std::string leave_out_op_of_loss(Classifier& network) {
+  Node* end = find_op_of_loss(network);
+  if (end == nullptr) return "";
+  const std::string type(end->type()), name = quote(end->name());
+  network.graph.reroute(end->output(), end->input(0));
+  network.graph.erase(*end);
+  network.logits = network.graph.outputs().front();
+  return concat("the final ", type, " ", name, " is left out: the network gives logits, whose loss has a ",
+                type == layers::Softmax::kType ? "softmax" : "sigmoid", " of its own");
+}
+
+/// The network of a model file for a batch size: its copy or, if there is none, the file. An ONNX file is also read if
+/// the copy has another batch size.
 Classifier read_classifier(const ClassifierOptions& options, const Shape& example, const Task& task) {
+  bool leaves_out = true;
   if (!options.model_graph.empty()) {
     Classifier copy = find_classifier(read_network(options.model_graph), options.model_graph, task);
     if (copy.images.shape()[0] == options.batch_size || !is_onnx_file(options.model)) return copy;
+    leaves_out = find_op_of_loss(copy) == nullptr;
   }
   NamedNetwork network = read_named_network(options.model, options.batch_size, example);
   std::vector<std::string> left_out = choose_output_of(network, options.model, options.output);
@@ -128,12 +159,12 @@ Classifier read_classifier(const ClassifierOptions& options, const Shape& exampl
     fail(error.what(), left_out.empty() ? "" : concat("; `output` chooses another output: ", joined(left_out)));
   }
   classifier.left_out = std::move(left_out);
+  if (const std::string note = leaves_out ? leave_out_op_of_loss(classifier) : ""; !note.empty())
+    network.notes.push_back(note);
   // Who goes on with a run has heard them.
   if (options.model_graph.empty()) classifier.notes = std::move(network.notes);
   return classifier;
 }
-
-namespace {
 
 constexpr const char* kWhatHasLogits = "a network for classes has a logit for each class (softmax)";
 

@@ -22,8 +22,8 @@ struct Classifier {
   Output logits;
   /// The names of the outputs that were left out of a model file with several.
   std::vector<std::string> left_out = {};
-  /// Whatever it does otherwise than the ONNX model it was read from (importers::ImportReport): "the final Softmax ...
-  /// is left out: ...". Empty for any other model, and for a run's copy.
+  /// Whatever it does otherwise than the model file (importers::ImportReport): "the final Softmax ... is left out:
+  /// ...". Empty for a model that has a name, and for a run's copy.
   std::vector<std::string> notes = {};
   const Task* task = &classification();
 
@@ -76,8 +76,9 @@ struct ClassifierOptions {
 const Task& guessed_task(const std::string& model, const datasets::Dataset& dataset);
 
 /// Builds a model for a data set's examples, or reads it from a file and checks that its input and its first
-/// output fit the data set, the task and the batch size. Of a file with several outputs one is kept (choose_output());
-/// a run's copy has the network as it was trained. Throws Error that says what does not fit.
+/// output fit the data set, the task and the batch size. Of a file with several outputs one is kept (choose_output()),
+/// and a Softmax or Sigmoid at its end, which the loss has, is left out; a run's copy has the network as it was
+/// trained. Throws Error that says what does not fit.
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset);
 
 /// The graph's float placeholder that takes the examples: the only one of rank 4, or else the only one of rank 2 and
@@ -95,10 +96,6 @@ void require_fit(const Classifier& classifier, const datasets::Dataset& dataset,
 /// require_fit() of the examples alone, which have the shape of `example`.
 void require_pictures_fit(const Output& images, const Shape& example, const std::string& dataset,
                           const std::string& source);
-
-/// The network of a model file for a batch size: its copy or, if there is none, the file. An ONNX file is also read if
-/// the copy has another batch size. Throws what read_network() and find_classifier() throw.
-Classifier read_classifier(const ClassifierOptions& options);
 
 /// Throws Error unless the classifier in a model file takes such pictures; it names the flags of `train` that help.
 void require_pictures_fit(const ClassifierOptions& options, const Shape& example, const std::string& dataset);

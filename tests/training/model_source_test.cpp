@@ -5,12 +5,14 @@
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
 #include "core/tensors/random.h"
+#include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
 #include "quantize/convert/convert.h"
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
+#include "tests/temp_dir.h"
 
 namespace miniqat::training::model_source_test {
 namespace {
@@ -67,6 +69,43 @@ TEST(ModelSource, TheEvaluationGraphComesOutOfTheTrainingGraph) {
     EXPECT_TRUE(std::ranges::equal(logits.values<float>(), wanted.values<float>()));
     EXPECT_NO_THROW(quantize::convert(evaluation.graph, one.variables()));
   }
+}
+
+std::string end_of(const std::string& file, const Task& task, const std::string& copy = {}) {
+  datasets::Dataset data = noise(2, 1);
+  data.targets = Tensor(Shape{4, 10});
+  const Classifier net = make_classifier({.model = file, .model_graph = copy, .batch_size = 4, .task = &task}, data);
+  EXPECT_EQ(net.logits, net.graph.outputs().front());
+  return concat(net.logits.name(), net.notes.empty() ? "" : ", " + net.notes.front().substr(0, 29));
+}
+
+TEST(ModelSource, WhatTheLossHasIsLeftOutAtTheEnd) {
+  const testing::TempDir place;
+  const auto file = [&](const std::string& nodes, const std::string& output) {
+    return place
+        .write(output + ".json", R"({"format": "miniqat.graph", "version": 2, "nodes": [
+      {"name": "x", "op": "Placeholder", "attrs": {"shape": [4, 2, 2, 1]}},
+      {"name": "rows", "op": "Reshape", "inputs": ["x"], "attrs": {"shape": [4, 4]}},
+      {"name": "w", "op": "Variable", "attrs": {"shape": [4, 10]}},
+      {"name": "y", "op": "MatMul", "inputs": ["rows", "w"]},)" +
+                                     nodes + R"(], "outputs": [")" + output + R"("]})")
+        .string();
+  };
+  const std::string sigmoid = file(R"({"name": "s", "op": "Sigmoid", "inputs": ["y"]})", "s");
+  EXPECT_EQ(end_of(sigmoid, multilabel()), "y, the final Sigmoid \"s\" is left");
+  EXPECT_EQ(end_of(sigmoid, classification()), "s");
+  EXPECT_EQ(end_of(sigmoid, regression()), "s");
+  EXPECT_EQ(end_of(sigmoid, multilabel(), sigmoid), "s") << "a run has the network as it was trained";
+  const std::string softmax = file(R"({"name": "s", "op": "Softmax", "inputs": ["y"]},
+      {"name": "end", "op": "Reshape", "inputs": ["s"], "attrs": {"shape": [-1, 10]}})",
+                                   "end");
+  EXPECT_EQ(end_of(softmax, classification()), "end, the final Softmax \"s\" is left");
+  EXPECT_EQ(end_of(softmax, multilabel()), "end");
+  const std::string pairs = file(R"({"name": "a", "op": "Reshape", "inputs": ["y"], "attrs": {"shape": [4, 5, 2]}},
+      {"name": "s", "op": "Softmax", "inputs": ["a"]},
+      {"name": "of-pairs", "op": "Reshape", "inputs": ["s"], "attrs": {"shape": [4, 10]}})",
+                                 "of-pairs");
+  EXPECT_EQ(end_of(pairs, classification()), "of-pairs");
 }
 
 /// A picture that is its own target, in rows, and a second placeholder of pictures that only a loss reads.

@@ -84,6 +84,7 @@ Evaluation conclude_classes(const Scored& scored) {
 const Task& classification() {
   static constexpr Task kTask{.name = "classify",
                               .outputs = "logits",
+                              .op_of_loss = layers::Softmax::kType,
                               .measures = kClassMeasures,
                               .outputs_for = classes_of_data,
                               .add_loss = add_class_loss,

@@ -76,6 +76,7 @@ const Task& multilabel() {
   static constexpr Task kTask{.name = "multilabel",
                               .outputs = "logits",
                               .finding = "label",
+                              .op_of_loss = layers::Sigmoid::kType,
                               .measures = kLabelMeasures,
                               .outputs_for = labels_of_data,
                               .add_loss = add_label_loss,

@@ -59,6 +59,8 @@ struct Task {
   const char* outputs;
   /// What it looks for in an example, of which a threshold decides: "anomaly", "label". Null: the task is another.
   const char* finding = nullptr;
+  /// The type of the op that turns logits into probabilities, which the loss does itself; "" for a task without logits.
+  std::string_view op_of_loss = {};
   /// The outputs themselves are the answer, not what the greatest or a threshold makes of them.
   bool answers_numbers = false;
   /// All that may be measured, the first of which decides.
