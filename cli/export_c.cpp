@@ -74,12 +74,15 @@ std::string memory_lines(const exporters::CFootprint& bytes, const integer::Mode
                 ") and the output (", model.tensor(model.output).shape.elements(), ")\n");
 }
 
-/// What makes the model's input of a run that was trained on sounds; none for raw samples.
+/// What makes the model's input of a run that was trained on sounds.
 std::optional<exporters::CFrontEnd> front_end_of(const RunSource& run, const integer::Model& model) {
   if (recorded_of_data(run.directory, "sounds") != true) return {};
   const datasets::SoundOptions options = run.settings.sounds.options(run.settings.dataset);
   const Shape example = options.example_shape();
-  if (options.features == datasets::Features::kRaw || example != model.tensor(model.input).shape) return {};
+  if (example != model.tensor(model.input).shape) return {};
+  if (options.features == datasets::Features::kRaw)
+    return exporters::CFrontEnd{
+        .rate = options.rate, .window = 1, .stride = 1, .steps = example[0], .bands = 0, .coefficients = 0};
   return exporters::CFrontEnd{.rate = options.rate,
                               .window = options.window(),
                               .stride = options.stride(),

@@ -13,6 +13,7 @@ namespace {
 
 // C99 that is C++ as well.
 // NOLINTBEGIN(bugprone-suspicious-include)
+#include "exporters/c/sound/raw.c"
 #include "exporters/c/sound/steps.c"
 #include "exporters/c/sound/test_sound.c"
 // NOLINTEND(bugprone-suspicious-include)
@@ -83,7 +84,7 @@ void add_cosines(const CFrontEnd& options, CFrontEndTables& tables) {
 }
 
 /// integer = (number - mean) / (deviation * scale) + zero point and 1/2, rounded down, where a number is a logarithm to
-/// base 2, or a sum of such, of 2^16.
+/// base 2, or a sum of such, of 2^16, or a sample of 2^15.
 void add_grid(const CFrontEnd& options, const integer::Model& model, CFrontEndTables& tables) {
   const integer::Grid& grid = model.tensor(model.input).grid;
   std::vector<double> factors, offsets;
@@ -92,7 +93,7 @@ void add_grid(const CFrontEnd& options, const integer::Model& model, CFrontEndTa
     const double step = (model.input_standard ? double{model.input_standard->deviation[c]} : 1) * double{grid.scale};
     const double norm =
         options.coefficients == 0 ? 1 : std::sqrt((c == 0 ? 1.0 : 2.0) / static_cast<double>(options.bands));
-    factors.push_back(std::ldexp(std::numbers::ln2 * norm / step, -16));
+    factors.push_back(options.is_raw() ? std::ldexp(1 / step, -15) : std::ldexp(std::numbers::ln2 * norm / step, -16));
     offsets.push_back(0.5 + grid.zero_point - mean / step);
   }
   const auto fits = [&](int shift) {
@@ -109,6 +110,7 @@ void add_grid(const CFrontEnd& options, const integer::Model& model, CFrontEndTa
 }  // namespace
 
 std::int64_t CFrontEndTables::bytes() const {
+  if (transform == 0) return 0;
   constexpr std::int64_t kStruct = 17 * 4;
   return 4 * std::ssize(hann) + 4 * std::ssize(sines) + 4 * std::ssize(logarithms) + 2 * std::ssize(first_bins) +
          2 * std::ssize(bin_counts) + 2 * std::ssize(triangles) + 4 * std::ssize(heights) + 2 * std::ssize(cosines) +
@@ -119,15 +121,27 @@ FixedFrontEnd::FixedFrontEnd(const CFrontEnd& options, const integer::Model& mod
   const integer::TensorInfo& input = model.tensor(model.input);
   if (input.shape != Shape{options.steps, options.numbers()})
     fail("C source: the front end makes ", Shape{options.steps, options.numbers()}, ", the model takes ", input.shape);
-  if (options.window < 3 || options.window > kLongestWindow)
-    fail("C source: the front end's windows have ", options.window, " samples; 3 to ", kLongestWindow, " are possible");
+  const std::int64_t least = options.is_raw() ? 1 : 3, most = options.is_raw() ? 1 : kLongestWindow;
+  if (options.window < least || options.window > most)
+    fail("C source: the front end's windows have ", options.window, " samples; ", least, " to ", most, " are possible");
+  add_grid(options, model, tables_);
+  if (options.is_raw()) return;
   add_transform(options, tables_);
   add_bands(options, tables_);
   add_cosines(options, tables_);
-  add_grid(options, model, tables_);
 }
 
 std::vector<std::uint8_t> FixedFrontEnd::features(std::span<const std::int16_t> samples) const {
+  if (std::ssize(samples) != options_.samples())
+    fail("the front end takes ", options_.samples(), " samples, got ", samples.size());
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(options_.steps * options_.numbers()));
+  const auto numbers = static_cast<std::size_t>(options_.numbers()), stride = static_cast<std::size_t>(options_.stride);
+  if (options_.is_raw()) {
+    for (std::size_t step = 0; step < result.size(); ++step)
+      result[step] =
+          sound_number(samples[step * stride], tables_.multipliers[0], tables_.offsets[0], tables_.shift, tables_.most);
+    return result;
+  }
   const front_end end = {.window = static_cast<std::int32_t>(options_.window),
                          .transform = tables_.transform,
                          .bands = static_cast<std::int32_t>(options_.bands),
@@ -145,12 +159,8 @@ std::vector<std::uint8_t> FixedFrontEnd::features(std::span<const std::int16_t> 
                          .offsets = tables_.offsets.data(),
                          .shift = tables_.shift,
                          .most = tables_.most};
-  if (std::ssize(samples) != options_.samples())
-    fail("the front end takes ", options_.samples(), " samples, got ", samples.size());
-  const auto numbers = static_cast<std::size_t>(options_.numbers()), stride = static_cast<std::size_t>(options_.stride);
   std::vector<std::int32_t> points(static_cast<std::size_t>(tables_.transform));
   std::vector<std::int32_t> logs(static_cast<std::size_t>(options_.bands));
-  std::vector<std::uint8_t> result(static_cast<std::size_t>(options_.steps) * numbers);
   for (std::size_t step = 0; step < static_cast<std::size_t>(options_.steps); ++step)
     sound_numbers(&end, samples.data() + step * stride, points.data(), logs.data(), result.data() + step * numbers);
   return result;

@@ -9,7 +9,8 @@
 
 namespace miniqat::exporters {
 
-/// How a sound becomes the input of a network, in the formulas of datasets::FrontEnd: steps of log-mel bands or MFCC.
+/// How a sound becomes the input of a network, in the formulas of datasets::FrontEnd: steps of log-mel bands or MFCC,
+/// or the samples themselves.
 struct CFrontEnd {
   /// Samples a second.
   std::int64_t rate = 16000;
@@ -17,6 +18,7 @@ struct CFrontEnd {
   std::int64_t window = 640;
   std::int64_t stride = 320;
   std::int64_t steps = 49;
+  /// 0: the samples themselves. Then a step is one sample; coefficients and frequencies are not used.
   std::int64_t bands = 40;
   /// MFCCs of a step; 0: the bands themselves.
   std::int64_t coefficients = 10;
@@ -25,12 +27,14 @@ struct CFrontEnd {
   /// datasets::MelScale::kSlaney instead of kHtk.
   bool slaney = false;
 
-  std::int64_t numbers() const { return coefficients > 0 ? coefficients : bands; }
+  bool is_raw() const { return bands == 0; }
+  std::int64_t numbers() const { return is_raw() ? 1 : coefficients > 0 ? coefficients : bands; }
   /// The samples of an example.
   std::int64_t samples() const { return (steps - 1) * stride + window; }
 };
 
-/// The tables of exporters/c/sound/steps.c, which says what they are.
+/// The tables of exporters/c/sound/steps.c, which says what they are. Raw samples have a multiplier and an offset,
+/// which are in the code.
 struct CFrontEndTables {
   std::vector<std::int32_t> hann;
   std::vector<std::int32_t> sines;
@@ -53,11 +57,11 @@ struct CFrontEndTables {
 };
 
 /// The front end in integers, as generated C computes it: from 16-bit samples to the integers of the model's input,
-/// standardised on the way. The two are one text, exporters/c/sound/steps.c.
+/// standardised on the way. The two are one text, exporters/c/sound/steps.c or raw.c.
 class FixedFrontEnd {
  public:
-  /// Throws Error for a model whose input is not [steps, numbers], for windows outside 3 to 32768 samples, and for
-  /// bands in which no frequency of the transform lies.
+  /// Throws Error for a model whose input is not [steps, numbers], for deviations too small for integers, for windows
+  /// outside 3 to 32768 samples (raw: other than one), and for bands in which no frequency of the transform lies.
   FixedFrontEnd(const CFrontEnd& options, const integer::Model& model);
 
   /// CFrontEnd::samples() of them as [steps, numbers] integers.

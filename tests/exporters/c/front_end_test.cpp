@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "core/files/files.h"
@@ -32,7 +34,9 @@ datasets::SoundOptions float_options(const CFrontEnd& options) {
     return 1000 * static_cast<double>(samples) / static_cast<double>(options.rate);
   };
   datasets::SoundOptions result;
-  result.features = options.coefficients > 0 ? datasets::Features::kMfcc : datasets::Features::kLogMel;
+  result.features = options.is_raw()           ? datasets::Features::kRaw
+                    : options.coefficients > 0 ? datasets::Features::kMfcc
+                                               : datasets::Features::kLogMel;
   result.rate = options.rate;
   result.seconds = milliseconds(options.samples()) / 1000;
   result.window_ms = milliseconds(options.window);
@@ -94,7 +98,7 @@ TEST(FixedFrontEnd, GivesTheIntegersOfStandardisedNumbers) {
     for (const auto& [name, options] : kSounds) {
       Model model = sound_model(options);
       if (!is_standardised) {
-        model.tensors[0].grid = {.scale = 0.1f, .zero_point = 200, .bits = 8};
+        model.tensors[0].grid = {.scale = options.is_raw() ? 0.004f : 0.1f, .zero_point = 200, .bits = 8};
         model.input_standard = {};
       }
       const Samples samples = noisy_tone(options.samples(), 0.5);
@@ -178,6 +182,30 @@ TEST(FixedFrontEnd, IsNearTheFloatOneAtTheExtremes) {
       EXPECT_LE(largest_error(options, samples, 1.0f / 64), 0.3);
 }
 
+/// What PREFIX_features() of compiled C makes of sounds, one behind another.
+std::string compiled_features(const CFrontEnd& options, const Model& model, const Samples& samples) {
+  Random random(1);
+  const CSource c = c_source(model, "net", "net.h", testing::random_images(random, model, 1), {}, "", options);
+  const testing::TempDir place;
+  place.write("net.h", c.header);
+  place.write("net.c", c.source);
+  place.write("main.c", R"c(#include <stdio.h>
+#include "net.h"
+int main(void) {
+  static int16_t samples[NET_SAMPLES];
+  static uint8_t input[NET_INPUT_SIZE];
+  while (fread(samples, sizeof samples, 1, stdin) == 1) net_features(samples, input), fwrite(input, sizeof input, 1, stdout);
+  return 0;
+}
+)c");
+  place.write("in", std::string(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof samples[0]));
+  const std::string command =
+      concat("cd '", place.path().string(), "' && cc ", testing::kStrict,
+             " -O1 -fsanitize=undefined -fno-sanitize-recover=all -o program main.c net.c && ./program < in > out");
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  return read_file(place.path() / "out");
+}
+
 TEST(CFrontEndTest, GivesTheSameIntegersAndOutputsUnderSanitizers) {
   for (const auto& [name, options] : kSounds) {
     const Model model = sound_model(options);
@@ -219,11 +247,13 @@ int main(void) {
       ASSERT_EQ(std::system(command.c_str()), 0) << name << " " << flags;
       EXPECT_EQ(read_file(place.path() / "out"), expected) << name << " " << flags;
     }
-    // A wrong entry of a table is found, and floats are nowhere.
+    // A wrong entry of a table, or another sample, is found, and floats are nowhere.
     std::string wrong = c.source;
-    const std::size_t sine = wrong.find("1073741824};\n", wrong.find("sound_sines["));
-    ASSERT_NE(sine, std::string::npos);
-    place.write("net.c", wrong.replace(sine, 10, "1000000000"));
+    const std::string right = options.is_raw() ? "samples[0]" : "1073741824";
+    const std::size_t at =
+        wrong.find(right + (options.is_raw() ? "," : "};\n"), options.is_raw() ? 0 : wrong.find("sound_sines["));
+    ASSERT_NE(at, std::string::npos);
+    place.write("net.c", wrong.replace(at, right.size(), options.is_raw() ? "1 - samples[0]" : "1000000000"));
     EXPECT_NE(
         std::system(
             concat("cd '", place.path().string(), "' && cc -o program main.c net.c && ./program < in > out").c_str()),
@@ -234,18 +264,53 @@ int main(void) {
 
 /// The file's name is the prefix, and sound.c a likely one: no name of the prefix is one that all such files have.
 TEST(CFrontEndTest, AnyPrefixCompiles) {
-  const CFrontEnd& options = kSounds[1].second;
-  const Model model = sound_model(options);
-  Random random(1);
-  const Tensor images = testing::random_images(random, model, 1);
-  for (const std::string prefix : {"sound", "test", "expected"}) {
-    const CSource c = c_source(model, prefix, "net.h", images, {}, "", options);
-    const testing::TempDir place;
-    place.write("net.h", c.header);
-    place.write("net.c", c.source);
-    const std::string command = concat("cd '", place.path().string(), "' && cc ", testing::kStrict, " -c net.c");
-    EXPECT_EQ(std::system(command.c_str()), 0) << prefix;
+  for (const auto& [name, options] : {kSounds[1], kSounds[2]}) {
+    const Model model = sound_model(options);
+    Random random(1);
+    const Tensor images = testing::random_images(random, model, 1);
+    for (const std::string prefix : {"sound", "test", "expected"}) {
+      const CSource c = c_source(model, prefix, "net.h", images, {}, "", options);
+      const testing::TempDir place;
+      place.write("net.h", c.header);
+      place.write("net.c", c.source);
+      const std::string command = concat("cd '", place.path().string(), "' && cc ", testing::kStrict, " -c net.c");
+      EXPECT_EQ(std::system(command.c_str()), 0) << name << " " << prefix;
+    }
   }
+}
+
+/// All samples that there are, with means and deviations of quiet and of loud sounds, one off the middle, and none.
+TEST(CFrontEndTest, RawSamplesAreTheFloatOnesOnTheGrid) {
+  const CFrontEnd options = {.window = 1, .stride = 1, .steps = 256, .bands = 0, .coefficients = 0};
+  Samples samples(65536);
+  std::iota(samples.begin(), samples.end(), std::int16_t{-32768});
+  const struct {
+    std::optional<Standard> standard;
+    integer::Grid grid;
+  } cases[] = {{Standard{.mean = {-1e-4f}, .deviation = {0.05f}}, {.scale = 0.031f, .zero_point = 121}},
+               {Standard{.mean = {2e-5f}, .deviation = {3e-4f}}, {.scale = 0.047f, .zero_point = 128}},
+               {Standard{.mean = {0.3f}, .deviation = {0.6f}}, {.scale = 0.017f, .zero_point = 100}},
+               {Standard{.mean = {0.01f}, .deviation = {0.2f}}, {.scale = 0.6f, .zero_point = 7, .bits = 4}},
+               {Standard{.mean = {0}, .deviation = {0.2f}}, {.scale = 2, .zero_point = 1, .bits = 2}},
+               {{}, {.scale = 1.0f / 128, .zero_point = 128}},
+               {{}, {.scale = 0.0077f, .zero_point = 130}}};
+  int apart = 0;
+  for (const auto& [standard, grid] : cases) {
+    Model model{.name = "raw"};
+    model.tensors = {{.name = "x", .shape = {options.steps, 1}, .grid = grid}};
+    model.input_standard = standard;
+    const std::string found = compiled_features(options, model, samples);
+    ASSERT_EQ(found.size(), samples.size());
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const float real = static_cast<float>(samples[i]) / 32768;
+      const int wanted = integer::quantize(grid, standard ? standard->standardised(0, real) : real);
+      const int distance = std::abs(wanted - static_cast<std::uint8_t>(found[i]));
+      ASSERT_LE(distance, 1) << samples[i];
+      apart += distance;
+    }
+  }
+  std::printf("%d of %zu integers of raw samples are one step apart\n", apart, std::size(cases) * samples.size());
+  EXPECT_LE(apart, 5);
 }
 
 TEST(CFrontEndTest, RefusesWhatDoesNotFit) {
@@ -264,6 +329,9 @@ TEST(CFrontEndTest, RefusesWhatDoesNotFit) {
       mentions(refusal([](CFrontEnd& other, Model&) { other.low_hz = 1, other.high_hz = 2; }), {"no frequency"}));
   EXPECT_TRUE(mentions(refusal([](CFrontEnd&, Model& changed) { changed.input_standard->deviation[0] = 1e-30f; }),
                        {"deviations", "too small"}));
+  CFrontEnd raw = kSounds[2].second;
+  raw.window = 2;
+  EXPECT_TRUE(mentions(testing::error_of([&] { FixedFrontEnd(raw, sound_model(raw)); }), {"have 2 samples", "1 to 1"}));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_F(SoundRun, AnswersInCFromTheSamples) {
   std::string test_sounds;
   for (const testing::Recording& samples : testing::write_tones(place_, "tones"))
     test_sounds.append(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof samples[0]);
-  for (const std::string features : {"mfcc", "log-mel --mel-scale slaney"}) {
+  for (const std::string features : {"mfcc", "log-mel --mel-scale slaney", "raw"}) {
     run(concat("train --dataset tones --features ", features,
                " --sample-rate 8000 --seconds 0.3 --model mlp --width 0.25 ",
                "--batch-size 10 --epochs 6 --threads 1 --weight-bits 8 --activation-bits 8 --overwrite --out run"));
@@ -66,15 +66,6 @@ TEST_F(SoundRun, AnswersInCFromTheSamples) {
     EXPECT_GT(std::ranges::count(answers, '0'), 3) << "all the same tells nothing";
     EXPECT_GT(std::ranges::count(answers, '1'), 3);
   }
-}
-
-TEST_F(SoundRun, RawSamplesAndOtherNumbersHaveNoFrontEnd) {
-  testing::write_tones(place_, "tones");
-  run("train --dataset tones --features raw --sample-rate 8000 --seconds 0.05 --model mlp --width 0.25 --batch-size 4 --epochs 1 "
-      "--threads 1 --weight-bits 8 --activation-bits 8 --out run");
-  const std::string words = run("export run --name net --out net.c");
-  EXPECT_EQ(words.find("sound:"), std::string::npos) << words;
-  EXPECT_NE(words.find("net_quantize"), std::string::npos) << words;
 }
 
 }  // namespace
