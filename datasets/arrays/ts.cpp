@@ -143,7 +143,7 @@ class TsReader {
   }
 
   void read_answer(std::string_view text) {
-    if (options_.numbers.answers_optional && is_missing(text)) {
+    if (options_.answers_optional && is_missing(text)) {
       if (has_target_)
         targets_.push_back(NAN);
       else
