@@ -56,12 +56,13 @@ class WholeNumbersTest : public ::testing::Test {
     }
   }
 
-  /// What the program prints, notes and all; a failure is one of the test.
-  std::string run(const std::string& line) const {
+  /// A failure is one of the test.
+  Outcome ended(const std::string& line) const {
     const Outcome outcome = miniqat(line, place_.path());
     EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
-    return outcome.out + outcome.err;
+    return outcome;
   }
+  std::string run(const std::string& line) const { return ended(line).out; }
   /// The first line of the error.
   std::string refused(const std::string& line) const {
     const Outcome outcome = miniqat(line, place_.path());
@@ -100,8 +101,8 @@ TEST_F(WholeNumbersTest, AreReadAlikeByAllCommands) {
   run("quantize --run float --weight-bits 8 --activation-bits 8 --epochs 2 --out bits");
   const nlohmann::json all = nlohmann::json::parse(run("eval bits --integer --json"));
   EXPECT_GT(all["r2"].get<double>(), 0.8);
-  EXPECT_EQ(nlohmann::json::parse(run("predict bits 0 --json"))["examples"][0]["targets"][0], 50)
-      << "the sixth row is the first of the test part";
+  const nlohmann::json first = nlohmann::json::parse(run("predict bits 0 --json"))["examples"][0];
+  EXPECT_NEAR(first["targets"][0].get<double>(), 45, 1e-3) << "the sixth row is the first of the test part";
   run("export bits --out net.miniqat");
   EXPECT_EQ(nlohmann::json::parse(run("eval --model net.miniqat --dataset ages.csv --target age --json"))["r2"],
             all["r2"]);
@@ -113,8 +114,8 @@ TEST_F(WholeNumbersTest, AreReadAlikeByAllCommands) {
 
 TEST_F(WholeNumbersTest, AreLabelsWhereTheTaskIsThat) {
   const std::string data = concat("train --dataset flags.csv --target up --float --epochs 2", kShort);
-  testing::expect_text(run(data + "--task multilabel --out label"), {"task multilabel: from [2] to 1 number"});
-  testing::expect_text(run(data + "--out class"), {"task classify: from [2] to 2 classes, measured by accuracy"});
+  testing::expect_text(run(data + "--task multilabel --out label"), {"task multilabel: from [3] to 1 number"});
+  testing::expect_text(run(data + "--out class"), {"task classify: from [3] to 2 classes, measured by accuracy"});
 }
 
 TEST_F(WholeNumbersTest, AreClassesOtherwiseAndTheTaskIsSaid) {
@@ -142,9 +143,10 @@ TEST_F(WholeNumbersTest, ErrorsNameTheFlagThatHelps) {
 
 TEST_F(WholeNumbersTest, AReconstructionPredictsNothing) {
   for (const char* data : {"sums.csv --target sum", "sums.csv --inputs numbers"}) {
-    const std::string text =
-        run(concat("train --task reconstruct --float --epochs 1 --overwrite --out run --dataset ", data, kShort));
-    EXPECT_EQ(text.find("predict"), std::string::npos) << text;
+    const Outcome outcome =
+        ended(concat("train --task reconstruct --float --epochs 1 --overwrite --out run --dataset ", data, kShort));
+    testing::expect_text(outcome.err, {"note: "});
+    EXPECT_EQ((outcome.out + outcome.err).find("predict"), std::string::npos) << outcome.err;
   }
 }
 
