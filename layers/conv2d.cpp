@@ -111,17 +111,13 @@ bool has_faster_integers(const onednn::Convolution& c) {
 
 /// oneDNN's products of bfloat16, roundings included, on two threads of a Zen 4 (AVX-512 BF16), forward / gradient of
 /// the input / of the filter: 32x16 to 16 by 3x3: 1.4 / 1.5 / 1.0; 16x32 to 32: 1.7 / 1.9 / 1.3; 8x64 to 64: 2.0 / 1.7
-/// / 1.2; 14x32 to 64 by 5x5: 2.0 / 2.0 / 1.6; 8x128 to 128 by 1x1: 1.6 / 1.7 / 1.4; 16x32 to 64: 1.4 / 1.3 / 0.8; 28x1
-/// to 32 by 5x5: 1.0 / 1.9 / 0.8. Gradients from bytes alone (VNNI), of the input / of the filter: 32x16 to 16 by 3x3:
-/// 2.7 / 1.3; 16x32 to 32: 3.3 / 1.9; 8x64 to 64: 3.0 / 2.3; 14x32 to 64 by 5x5: 3.9 / 2.4; 32x32 to 64 by 1x1: 3.4 /
-/// 3.1; 14x6 to 16 by 5x5: 3.1 / 0.7. With few channels our kernels of float32 are as fast, roundings included. AMX
-/// multiplies so fast that roundings cost more than they save where 1x1 filters have few multiply-adds a number.
+/// / 1.2; 14x32 to 64 by 5x5: 2.0 / 2.0 / 1.6; 8x128 to 128 by 1x1: 1.6 / 1.7 / 1.4; 16x32 to 64: 1.4 / 1.3 / 0.8.
+/// Gradients from bytes (VNNI): 32x16 to 16 by 3x3: 2.7 / 1.3; 14x32 to 64 by 5x5: 3.9 / 2.4. With few channels float32
+/// is as fast, roundings included, and with AMX where 1x1 filters have few multiply-adds a number.
 bool has_faster_rounded_products(const onednn::Convolution& c) {
-  constexpr std::int64_t kFewProducts = 32;
   const std::int64_t in = c.filter[2], out = c.filter[3];
-  if (c.filter[0] * c.filter[1] == 1 && isa_level() == IsaLevel::kAmx && in * out < kFewProducts * (in + out))
-    return false;
-  return !c.depthwise && std::min(in, out) > kFewChannels;
+  const bool is_thin = c.filter[0] * c.filter[1] == 1 && in * out < 32 * (in + out);
+  return !c.depthwise && std::min(in, out) > kFewChannels && !(is_thin && isa_level() == IsaLevel::kAmx);
 }
 
 DirectConvolution direct(const onednn::Convolution& c, const Window2d& window) {
