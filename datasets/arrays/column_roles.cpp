@@ -29,8 +29,11 @@ bool is_column_name(const NumberOptions& options, const std::string& word) {
   return is_usual_name(word) || (asked_for && !word.empty() && !is_whole_number(word));
 }
 
-std::optional<std::size_t> column_called(const std::vector<std::string>& names, const std::string& asked) {
+std::optional<std::size_t> column_called(const std::filesystem::path& file, const std::vector<std::string>& names,
+                                         const std::string& asked) {
   const std::string name(trimmed(asked));
+  if (std::ranges::count(names, name) > 1)
+    fail(file, " has several columns ", quote(name), "; give the number of one, from 0");
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   std::size_t number = names.size();
@@ -60,7 +63,7 @@ std::vector<std::size_t> answer_columns(const std::filesystem::path& file, const
                                         const LoadOptions& options) {
   std::vector<std::size_t> columns;
   for (const std::string& wanted : options.numbers.target) {
-    const std::optional<std::size_t> column = column_called(names, wanted);
+    const std::optional<std::size_t> column = column_called(file, names, wanted);
     if (!column && options.answers_optional) continue;
     if (!column) fail_no_column(file, names, wanted);
     if (std::ranges::find(columns, *column) != columns.end())

@@ -27,8 +27,9 @@ void require_known_features(const std::filesystem::path& file, const std::vector
                             const NumberOptions& options, const char* thing);
 
 /// The place of the column called `asked`, or of the one with that number. Blanks around it do not count: names in
-/// tables have none.
-std::optional<std::size_t> column_called(const std::vector<std::string>& names, const std::string& asked);
+/// tables have none. Throws Error that names the file where several columns are called so.
+std::optional<std::size_t> column_called(const std::filesystem::path& file, const std::vector<std::string>& names,
+                                         const std::string& asked);
 
 /// Throws Error where the column of groups is one that is to be predicted, too.
 void require_no_answer(const std::filesystem::path& file, const std::vector<std::string>& names,

@@ -64,7 +64,7 @@ class NumberTables {
   std::optional<std::size_t> group_column(const fs::path& file, const std::vector<std::string>& names) const {
     const std::string& name = options_.numbers.group_by;
     if (name.empty()) return {};
-    const std::optional<std::size_t> column = column_called(names, name);
+    const std::optional<std::size_t> column = column_called(file, names, name);
     if (!column && !options_.whole_as_test) fail_no_column(file, names, name);
     return column;
   }

@@ -85,7 +85,7 @@ class Recordings {
       if (const auto found = std::ranges::find(names, name); found != names.end())
         columns.file = static_cast<std::size_t>(found - names.begin());
     if (const std::string& group = options_.numbers.group_by; !group.empty())
-      columns.group = column_called(names, group);
+      columns.group = column_called(labels, names, group);
     columns.answers = answer_columns(labels, names, options_);
     require_no_answer(labels, names, columns.answers, columns.group);
     if (columns.answers.empty() && options_.numbers.target.empty())

@@ -118,7 +118,7 @@ TEST_F(PredictNewTest, WhoMeasuresNeedsAnswers) {
   expect_error(program("predict sum --dataset new.csv --split train"), 2,
                {"has no training examples, all are test examples"});
   expect_error(program("predict sum"), 2, {"no example is given", "--dataset alone asks for all of another"});
-  expect_error(program("predict sum new.csv"), 2, {"are numbers, not pictures: --dataset new.csv asks for all"});
+  expect_error(program("predict sum new.csv"), 2, {"new.csv is no number of an example: --dataset asks for all"});
   expect_error(program("predict sum 3 --dataset new.csv"), 2, {"there is no example 3, only 0 to 2"});
   expect_error(program("predict sum x.csv"), 2, {"neither the number of an example"});
 }

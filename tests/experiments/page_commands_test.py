@@ -5,6 +5,7 @@ usage: page_commands_test.py SCRIPT
 """
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,14 @@ def run(place, page, *data, status=0):
     return (place / "words").read_text().splitlines(), done
 
 
+SPEAKS = """
+```sh
+experiments/spoken_words.py WORDS
+miniqat train --dataset WORDS --out d
+```
+"""
+
+
 with tempfile.TemporaryDirectory() as name:
     place = pathlib.Path(name)
     words, done = run(place, PAGE)
@@ -60,3 +69,6 @@ with tempfile.TemporaryDirectory() as name:
     words, done = run(place, PAGE, status=1)
     assert len(words) == 2 and "status 1 of" in done.stderr, (words, done.stderr)
     run(place, "# A page without commands\n", status=1)
+    if shutil.which("espeak-ng") is None:
+        words, done = run(place, SPEAKS, status=1)
+        assert words == [] and "left out, without espeak-ng" in done.stdout, done

@@ -49,8 +49,9 @@ AskedPictures numbered_pictures(const RunSource& run, std::vector<std::string> w
 /// Files take on the size, the colour and the grid that the network knows.
 AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::string>& files) {
   if (!recorded_input(run))
-    throw UsageError(concat("the run's data are numbers, not pictures: --dataset ", printable(files.front()),
-                            " asks for all examples of a file, or for those whose numbers are given"));
+    throw UsageError(concat(
+        "the run's data are numbers, not pictures, and ", printable(files.front()),
+        " is no number of an example: --dataset asks for all examples of a file or a folder, or for those whose numbers are given"));
   const TrainedOn network = trained_on(run);
   const datasets::LoadOptions how = load_options(network, std::filesystem::absolute(files.front()).string());
   const Shape example = {network.images[1], network.images[2], network.images[3]};

@@ -18,9 +18,11 @@ constexpr MeasureKind kNumberMeasures[] = {
 
 std::int64_t numbers_of_data(const datasets::Dataset& data) {
   if (!data.targets.defined())
-    fail("data set ", data.name, " has ", data.has_classes() ? "classes, " : "", "no numbers to predict",
-         data.has_classes() ? "; whole numbers are such with `answers` targets, and `task` classify tells classes apart"
-                            : "");
+    fail(
+        "data set ", data.name, " has ", data.has_classes() ? "classes, " : "", "no numbers to predict",
+        data.has_classes()
+            ? "; `task` classify tells classes apart, and of arrays and tables `answers` targets makes whole numbers of them"
+            : "");
   return data.targets.shape()[1];
 }
 

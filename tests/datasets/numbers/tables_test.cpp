@@ -100,6 +100,13 @@ const Case kCases[] = {
     {"== train.csv\na,b,c\n1,2,3.5",
      "error: has no column \"cc\"; its columns are a, b, c; did you mean \"c\"?",
      {.target = {"cc"}}},
+    {"== train.csv\na,b,\"b \"\n1,2,3.5",
+     "error: has several columns \"b\"; give the number of one",
+     {.target = {"b"}}},
+    {"== train.csv\nb,c,b\n1,2,3.5", "error: has several columns \"b\"", {.target = {"c"}, .group_by = "b"}},
+    {"== train.csv\na,b,b\n1,2,3.5\n2,3,4.5\n== test.csv\na,b,b\n3,4,5",
+     "train [2,2] 1 3.5 2 4.5, 1 targets b: 2 3 | test [1,2] 3 5, 1 targets b: 4",
+     {.target = {"1"}, .answers = Answers::kTargets}},
     // Names in Latin-1.
     {"== train.csv\na,gr\xf6\xdf\x65,b\n1,2,3.5",
      "error: has no column \"größe\"; its columns are a, gr\\xf6\\xdfe, b, not all of them in UTF-8: save the table as that",
