@@ -51,7 +51,7 @@ std::string numbers_text(const std::vector<double>& numbers) {
   constexpr std::size_t kShown = 8;
   std::string text;
   for (std::size_t k = 0; k < std::min(numbers.size(), kShown); ++k)
-    text += formatted(k == 0 ? "%.5g" : " %.5g", numbers[k]);
+    text += concat(k == 0 ? "" : " ", std::isnan(numbers[k]) ? "-" : formatted("%.5g", numbers[k]));
   return numbers.size() > kShown ? text + " ..." : text;
 }
 
@@ -62,7 +62,13 @@ std::vector<double> targets_of(const datasets::Dataset& data, std::size_t i) {
   const auto each = static_cast<std::size_t>(data.targets.shape()[1]);
   for (std::size_t k = 0; k < each; ++k) {
     const double value = data.targets.values<float>()[i * each + k];
-    targets.push_back(data.target_standard ? data.target_standard->restored(k, value) : value);
+    if (!data.target_standard) {
+      targets.push_back(value);
+      continue;
+    }
+    // A standardised number is of 32 bits.
+    const double unit = 1e-6 * data.target_standard->deviation[k];
+    targets.push_back(std::round(data.target_standard->restored(k, value) / unit) * unit);
   }
   return targets;
 }

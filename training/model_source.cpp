@@ -159,6 +159,7 @@ Classifier read_classifier(const ClassifierOptions& options, const Shape& exampl
     fail(error.what(), left_out.empty() ? "" : concat("; `output` chooses another output: ", joined(left_out)));
   }
   classifier.left_out = std::move(left_out);
+  classifier.output_name = classifier.logits.name();
   if (const std::string note = leaves_out ? leave_out_op_of_loss(classifier) : ""; !note.empty())
     network.notes.push_back(note);
   // Who goes on with a run has heard them.

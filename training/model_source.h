@@ -22,6 +22,8 @@ struct Classifier {
   Output logits;
   /// The names of the outputs that were left out of a model file with several.
   std::vector<std::string> left_out = {};
+  /// What the model file calls the output that was kept; empty for a model that has a name, and for a run's copy.
+  std::string output_name = {};
   /// Whatever it does otherwise than the model file (importers::ImportReport): "the final Softmax ... is left out:
   /// ...". Empty for a model that has a name, and for a run's copy.
   std::vector<std::string> notes = {};

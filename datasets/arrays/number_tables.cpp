@@ -84,6 +84,11 @@ class NumberTables {
     }
     if (!are_numbered(names)) require_known_features(file, features, options_.numbers, "feature");
     if (features_.empty()) {
+      if (options_.answers_optional && options_.numbers.standard && options_.numbers.features.empty() &&
+          !are_numbered(names))
+        parts_.remarks.notes.push_back(concat(
+            "note: ", file.string(),
+            ": the run keeps no names of columns, and takes these in their order: ", shortened(joined(features))));
       features_ = features;
       first_ = file;
     }

@@ -101,6 +101,9 @@ std::string dependence_on(const SoundOptions& how) {
   return text;
 }
 
+/// Of a part, since writing takes twice its memory.
+constexpr std::int64_t kMostKept = std::int64_t{1} << 30;
+
 class SoundReader {
  public:
   SoundReader(const fs::path& root, const LoadOptions& options)
@@ -227,7 +230,7 @@ class SoundReader {
     const bool are_kept = stack.take(cache.kept());
     // A file that could not be read when the others were kept may be readable now.
     read_missing(files, silence_[part], stack);
-    if (!are_kept) cache.keep([&] { return stack.content(); });
+    if (!are_kept && stack.bytes() <= kMostKept) cache.keep([&] { return stack.content(); });
     stack.move_to(data);
     return data;
   }

@@ -76,6 +76,13 @@ void SoundStack::put(std::int64_t number, const Sound& sound) {
   for (const float sample : samples) samples_[static_cast<std::size_t>(number)].push_back(sample_bits(sample));
 }
 
+std::int64_t SoundStack::bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& row : features_) bytes += std::ssize(row) * static_cast<std::int64_t>(sizeof row[0]);
+  for (const auto& row : samples_) bytes += std::ssize(row) * static_cast<std::int64_t>(sizeof row[0]);
+  return bytes;
+}
+
 NamedTensors SoundStack::content() const {
   NamedTensors tensors;
   pack(features_, kFeatures, tensors);
@@ -84,8 +91,8 @@ NamedTensors SoundStack::content() const {
 }
 
 bool SoundStack::take(const NamedTensors& content) {
-  auto features = features_;
-  auto samples = samples_;
+  decltype(features_) features(features_.size());
+  decltype(samples_) samples(samples_.size());
   if (!unpack(content, kFeatures, features) || (!variation_.none() && !unpack(content, kSamples, samples)))
     return false;
   features_ = std::move(features);

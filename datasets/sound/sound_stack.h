@@ -24,6 +24,8 @@ class SoundStack {
   /// Whether recording `number` was put or taken.
   bool has(std::int64_t number) const { return !features_[static_cast<std::size_t>(number)].empty(); }
 
+  /// The bytes of content().
+  std::int64_t bytes() const;
   /// Everything that was put, for a FileCache. It depends on the options, not on the variation.
   NamedTensors content() const;
 

@@ -112,6 +112,18 @@ TEST_F(PredictNewTest, ColumnsAreThoseOfTheRun) {
   expect_error(program("predict sum --dataset more.csv"), 1, {"more.csv\" has the features a, b, Sum" + learned});
 }
 
+/// As runs of before did: their names are unknown, and the order counts.
+TEST_F(PredictNewTest, WithoutRecordedNamesTheOrderCountsAndIsSaid) {
+  for (const std::string file : {"sum/dataset.json", "sum/summary.json"}) {
+    Json json = json_of(path(file));
+    json.erase("input_names");
+    place_->write(file, json.dump());
+  }
+  place_->write("turned.csv", "b,a\n0.5,1.5\n");
+  expect_text(program("predict sum --dataset turned.csv").err,
+              {"the run keeps no names of columns, and takes these in their order: b, a"});
+}
+
 TEST_F(PredictNewTest, WhoMeasuresNeedsAnswers) {
   for (const char* line : {"eval sum --dataset new.csv", "verify sum --no-runtimes --dataset new.csv"})
     expect_error(program(line), 1, {"has no column \"sum\"; its columns are a, b"});

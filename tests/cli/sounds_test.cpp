@@ -209,6 +209,7 @@ TEST_F(MachineTest, FlagsOfSoundsWithoutEffectAreRefused) {
       {concat(kPump, "--noise nowhere --out x"), "nowhere"},
       {concat(kPump, "--silence 5 --out x"), "--silence must be 0 where examples are windows (--frames)"},
       {"train --dataset pump --silence 5 --validation 5 --model mlp --out x", "--silence goes without --validation"},
+      {"train --dataset pump --silence 5 --group-by (a) --model mlp --out x", "--silence goes without --group-by"},
       {"train --dataset synthetic-sounds --silence 5 --model mlp --out x", "--silence has no effect"},
       {concat(kPump, "--low-hz 5000 --out x"), "--low-hz must be from 0 on and below --high-hz"},
       {concat(kPump, "--high-hz 5000 --out x"), "--high-hz must be at most half of --sample-rate"},

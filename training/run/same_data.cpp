@@ -83,7 +83,8 @@ std::string change_note(const std::string& dataset, const std::string& change) {
 std::string changed_size(const RunDirectory& run, const datasets::Splits& data) {
   const Json recorded = recorded_of_data(run, "pictures");
   const std::int64_t before = all_in(recorded), now = all_in(picture_counts(data));
-  return recorded.is_object() && before != now ? concat("it has ", counted(now, data.test.noun()), " now, not ", before)
+  return recorded.is_object() && before != now ? concat("it has ", counted(now, data.test.noun()), " now, not ", before,
+                                                        ", and examples that the run was trained with may measure it")
                                                : "";
 }
 

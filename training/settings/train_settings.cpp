@@ -306,6 +306,8 @@ void check_shards(const TrainSettings& settings) {
 }  // namespace
 
 void check(const TrainSettings& settings) {
+  require(settings.sounds.silence == 0 || settings.group_by.empty(),
+          "--silence goes without --group-by: the pieces of noise are of no group");
   as_usage([&] { check_model_name(settings.model); });
   if (!settings.output.empty() && !is_graph_file(settings.model))
     refuse_ignored("--output", concat("--model ", settings.model, ", which has one output"));

@@ -88,11 +88,8 @@ TrainingNetworks make_networks(const TrainSettings& settings) {
   });
   made.report = quantize_training(made.training, settings, made.data.train);
   made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);
-  // Who begins with the variables of a run has heard them.
-  if (settings.init_checkpoint.empty())
-    for (const std::string& note : made.training.notes)
-      if (std::ranges::find(made.report.remarks, note) == made.report.remarks.end())
-        made.report.remarks.push_back(note);
+  for (const std::string& note : made.training.notes)
+    if (std::ranges::find(made.report.remarks, note) == made.report.remarks.end()) made.report.remarks.push_back(note);
   return made;
 }
 
@@ -167,8 +164,8 @@ std::string TrainingTask::note_on_outputs() const {
   // Runs of earlier versions keep them all.
   const std::size_t outputs = training.graph.outputs().size() + training.left_out.size();
   if (outputs < 2) return "";
-  const std::string which = settings.output.empty() ? concat("the first, ", training.logits.name(), ",")
-                                                    : concat(training.logits.name(), ", as asked,");
+  const std::string name = training.output_name.empty() ? training.logits.name() : training.output_name;
+  const std::string which = settings.output.empty() ? concat("the first, ", name, ",") : concat(name, ", as asked,");
   return concat(settings.model, " has ", outputs, " outputs; only ", which, " is trained",
                 training.left_out.empty() || !settings.output.empty()
                     ? ""
