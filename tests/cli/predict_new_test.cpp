@@ -114,13 +114,14 @@ TEST_F(PredictNewTest, ColumnsAreThoseOfTheRun) {
 
 /// As runs of before did: their names are unknown, and the order counts.
 TEST_F(PredictNewTest, WithoutRecordedNamesTheOrderCountsAndIsSaid) {
-  for (const std::string file : {"sum/dataset.json", "sum/summary.json"}) {
+  std::filesystem::copy(path("sum"), path("older"), std::filesystem::copy_options::recursive);
+  for (const std::string file : {"older/dataset.json", "older/summary.json"}) {
     Json json = json_of(path(file));
     json.erase("input_names");
     place_->write(file, json.dump());
   }
   place_->write("turned.csv", "b,a\n0.5,1.5\n");
-  expect_text(program("predict sum --dataset turned.csv").err,
+  expect_text(program("predict older --dataset turned.csv").err,
               {"the run keeps no names of columns, and takes these in their order: b, a"});
 }
 
