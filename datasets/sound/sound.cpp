@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "core/files/files.h"
@@ -44,6 +45,15 @@ std::uint64_t missing_bytes(const std::filesystem::path& path) {
   return 0;
 }
 
+/// libsndfile keeps one reason of failures to open for all threads.
+std::unique_ptr<SNDFILE, CloseSound> opened(const std::filesystem::path& path, SF_INFO& info) {
+  static std::mutex opening;
+  const std::lock_guard lock(opening);
+  std::unique_ptr<SNDFILE, CloseSound> file(sf_open(path.c_str(), SFM_READ, &info));
+  if (!file) fail(path, " is no sound that can be read: ", sf_strerror(nullptr));
+  return file;
+}
+
 /// Some writers count their head among the samples.
 constexpr std::uint64_t kHeadAtMost = 1024;
 
@@ -56,8 +66,7 @@ std::span<const std::string_view> sound_endings() {
 
 Sound read_sound(const std::filesystem::path& path) {
   SF_INFO info{};
-  const std::unique_ptr<SNDFILE, CloseSound> file(sf_open(path.c_str(), SFM_READ, &info));
-  if (!file) fail(path, " is no sound that can be read: ", sf_strerror(nullptr));
+  const std::unique_ptr<SNDFILE, CloseSound> file = opened(path, info);
   if (info.samplerate < 1 || info.channels < 1) fail(path, " has no samples");
   // A FLAC stream's head does not say it; of an Ogg file without its last page nobody can.
   const bool is_unknown = info.frames == SF_COUNT_MAX;

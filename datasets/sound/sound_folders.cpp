@@ -101,7 +101,7 @@ std::string dependence_on(const SoundOptions& how) {
   return text;
 }
 
-/// Of a part, since writing takes twice its memory.
+/// The bytes of a part that is kept: writing takes twice its memory.
 constexpr std::int64_t kMostKept = std::int64_t{1} << 30;
 
 class SoundReader {

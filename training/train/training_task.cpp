@@ -88,8 +88,10 @@ TrainingNetworks make_networks(const TrainSettings& settings) {
   });
   made.report = quantize_training(made.training, settings, made.data.train);
   made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);
+  // The second stage of `quantize` has standards of the first, which said them.
   for (const std::string& note : made.training.notes)
-    if (std::ranges::find(made.report.remarks, note) == made.report.remarks.end()) made.report.remarks.push_back(note);
+    if (settings.standards_of.empty() && std::ranges::find(made.report.remarks, note) == made.report.remarks.end())
+      made.report.remarks.push_back(note);
   return made;
 }
 
