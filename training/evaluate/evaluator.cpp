@@ -19,16 +19,16 @@ constexpr std::int64_t kBatch = 100;
 datasets::Dataset with_some_answers(const RunSource& run, const datasets::Dataset& examples) {
   datasets::Dataset some = examples;
   const Task& task = task_of(run.settings);
-  const bool has_targets = examples.targets.defined(), has_any = has_targets || examples.has_classes();
   const bool tells_classes = &task == &classification();
   if (examples.has_classes() || tells_classes) some.labels = Tensor({some.size()}, DType::kInt32);
   if (tells_classes) {
     some.targets = Tensor();
     some.classes = trained_on(run).classes;
-  } else if (has_targets)
+  } else if (examples.targets.defined()) {
     some.targets = Tensor(examples.targets.shape());
-  else if (!has_any && !tells_classes && &task != &reconstruction())
+  } else if (!examples.has_classes() && &task != &reconstruction()) {
     some.targets = Tensor({some.size(), trained_on(run).outputs});
+  }
   return some;
 }
 
