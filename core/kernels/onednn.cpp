@@ -256,9 +256,7 @@ bool rounds_wrongly(const Convolution& c) {
 /// to 512: 2.1 / 5.0; 2x1024 to 1024: 4.3 / 11; 32x32 to 64: 1.1 / 0.8. Forward only where pixels are few: 2x1024 to
 /// 1024: 3.3; 8x256 to 256: 1.1.
 bool is_faster_product(const Convolution& c) {
-  const std::array<std::int64_t, 2> one = {1, 1}, none = {0, 0};
-  return isa_level() == IsaLevel::kAmx && !c.depthwise && c.filter[0] * c.filter[1] == 1 && c.strides == one &&
-         c.pad_before == none && c.pad_after == none;
+  return isa_level() == IsaLevel::kAmx && !c.depthwise && has_windows_of_a_pixel(c);
 }
 
 std::int64_t pixels_of(const Shape& images) { return images[0] * images[1] * images[2]; }
@@ -294,6 +292,11 @@ void gather_and_share_out(const Convolution& convolution, const Factor* input, c
 }
 
 }  // namespace
+
+bool has_windows_of_a_pixel(const Convolution& c) {
+  const std::array<std::int64_t, 2> one = {1, 1}, none = {0, 0};
+  return c.filter[0] * c.filter[1] == 1 && c.strides == one && c.pad_before == none && c.pad_after == none;
+}
 
 void convolve(const Convolution& convolution, const float* input, const float* filter, float* output) {
   convolve_numbers(convolution, input, filter, output);

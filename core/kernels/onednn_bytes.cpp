@@ -43,11 +43,6 @@ struct Extents {
         picture(c.input[1] * c.input[2] * c.input[3]) {}
 };
 
-bool has_windows_of_a_pixel(const Convolution& c) {
-  const std::array<std::int64_t, 2> one = {1, 1}, none = {0, 0};
-  return c.filter[0] * c.filter[1] == 1 && c.strides == one && c.pad_before == none && c.pad_after == none;
-}
-
 int parts_of_pictures(const Convolution& c) {
   return static_cast<int>(in_team() ? 1 : std::clamp<std::int64_t>(c.output[0], 1, thread_count()));
 }
