@@ -11,8 +11,13 @@ import time
 import numpy as np
 
 BATCH, RATE, MOMENTUM, DECAY = 128, 0.01, 0.9, 5e-4
-# The layers of miniqat's lenet5, in the order in which they run.
-LAYERS = {"lenet5": ("conv1", "conv2", "fc1", "fc2", "fc3")}
+# The layers of miniqat's networks, in the order in which they run.
+BLOCKS = [f"stage{stage}/block{block}" for stage in (1, 2, 3) for block in (1, 2, 3)]
+LAYERS = {"lenet5": ("conv1", "conv2", "fc1", "fc2", "fc3"),
+          "resnet20": ("conv0", *(f"{block}/conv{k}" for block in BLOCKS for k in (1, 2)), "fc")}
+# Of a layer: with biases, or with a batch norm.
+PARTS = (("weights", "biases"),
+         ("weights", *(f"BatchNorm/{part}" for part in ("gamma", "beta", "moving_mean", "moving_variance"))))
 
 
 def read_idx(folder, name):
@@ -25,17 +30,44 @@ def read_idx(folder, name):
     raise SystemExit(f"{folder}: there is no {name}")
 
 
-class Pictures:
-    """MNIST: numbers from 0 to 1, [n, 28, 28, 1], and labels."""
+def read_cifar10(folder, names):
+    """Bytes [n, 32, 32, 3] and labels of the binary files."""
+    data = np.concatenate([np.fromfile(pathlib.Path(folder) / name, np.uint8) for name in names]).reshape(-1, 3073)
+    return data[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), data[:, 0]
 
-    def __init__(self, folder):
+
+def crop_and_mirror(pictures, random, pad=4):
+    """Each at another place of the picture with a border of zeros, half of them mirrored."""
+    side = pictures.shape[1]
+    padded = np.pad(pictures, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (side, side), (1, 2))
+    top, left, mirrored = (random.integers(0, count, len(pictures)) for count in (2 * pad + 1, 2 * pad + 1, 2))
+    crops = windows[np.arange(len(pictures)), top, left].transpose(0, 2, 3, 1)
+    return np.where(mirrored[:, None, None, None] == 1, crops[:, :, ::-1], crops)
+
+
+class Pictures:
+    """Those of a network's data set, [n, height, width, channels], and labels. A pixel of MNIST is byte / 255, one of CIFAR-10
+    (byte - 128) / 64, as in miniqat. `turned`: by 180 degrees."""
+
+    def __init__(self, network, folder, turned=False):
         folder = pathlib.Path(folder)
+        self.varies = network == "resnet20"
+        if self.varies:
+            zero, scale = 128, 64
+            names = [f"data_batch_{k}.bin" for k in range(1, 6)]
+            parts = [read_cifar10(folder, files) for files in (names, ["test_batch.bin"])]
+        else:
+            zero, scale = 0, 255
+            parts = [(read_idx(folder, f"{part}-images-idx3-ubyte")[..., None], read_idx(folder, f"{part}-labels-idx1-ubyte"))
+                     for part in ("train", "t10k")]
         (self.train, self.labels), (self.test, self.test_labels) = (
-            (read_idx(folder, f"{part}-images-idx3-ubyte")[..., None].astype(np.float32) / 255,
-             read_idx(folder, f"{part}-labels-idx1-ubyte").astype(np.int64)) for part in ("train", "t10k"))
+            (((pictures[:, ::-1, ::-1] if turned else pictures).astype(np.float32) - zero) / scale, labels.astype(np.int64))
+            for pictures, labels in parts)
 
     def epochs(self, seed, epochs):
-        """Yields (rate, pictures, labels) for each step, shuffled by the seed; the rate falls to 0 on a cosine."""
+        """Yields (epoch, rate, pictures, labels) for each step, shuffled by the seed, pictures of CIFAR-10 cropped and mirrored;
+        the rate falls to 0 on a cosine."""
         random = np.random.default_rng(seed)
         steps = len(self.train) // BATCH
         for epoch in range(epochs):
@@ -43,7 +75,9 @@ class Pictures:
             for step in range(steps):
                 chosen = order[step * BATCH:(step + 1) * BATCH]
                 done = (epoch * steps + step) / (epochs * steps)
-                yield epoch, RATE * (1 + math.cos(math.pi * done)) / 2, self.train[chosen], self.labels[chosen]
+                pictures = self.train[chosen]
+                yield (epoch, RATE * (1 + math.cos(math.pi * done)) / 2,
+                       crop_and_mirror(pictures, random) if self.varies else pictures, self.labels[chosen])
 
 
 def variables(path):
@@ -57,9 +91,11 @@ def variables(path):
 
 
 def layers(network, path):
-    """Weights and biases of each layer: [kh, kw, in, out] or [in, out], as in TensorFlow."""
+    """Of each layer the weights, [kh, kw, in, out] or [in, out], as in TensorFlow, then biases, or gamma, beta, mean and variance
+    of its batch norm."""
     found = variables(path)
-    return [(found[f"{name}/weights"], found[f"{name}/biases"]) for name in LAYERS[network]]
+    return [[found[f"{name}/{part}"] for part in next(parts for parts in PARTS if f"{name}/{parts[-1]}" in found)]
+            for name in LAYERS[network]]
 
 
 def answers(logits_of, pictures):

@@ -1,4 +1,4 @@
-"""A worker of peers-accuracy, on tf-keras with tfmot: trains lenet5 with fake quantizers of 8 bits from a float network,
+"""A worker of peers-accuracy, on tf-keras with tfmot: trains a network with fake quantizers of 8 bits from a float network,
 converts it to TensorFlow Lite, and prints the accuracies of both.
 
     tensorflow_accuracy.py SYSTEM NETWORK 8 FLOAT.safetensors DATA SEED EPOCHS THREADS"""
@@ -15,7 +15,7 @@ def interpreted(content):
     """Logits of integers, by the interpreter that TensorFlow holds."""
     interpreter = tf.lite.Interpreter(model_content=content)
     source, target = interpreter.get_input_details()[0]["index"], interpreter.get_output_details()[0]["index"]
-    interpreter.resize_tensor_input(source, (BATCH, 28, 28, 1))
+    interpreter.resize_tensor_input(source, (BATCH, *interpreter.get_input_details()[0]["shape"][1:]))
     interpreter.allocate_tensors()
 
     def logits(pictures):
@@ -27,10 +27,7 @@ def interpreted(content):
 
 
 def main(network, wanted, pictures, seed, epochs):
-    images = keras.Input((28, 28, 1))
-    model = keras.Model(images, tensorflow_side.BUILDERS[network](images, None))
-    model.set_weights([array for layer in wanted for array in layer])
-    model = toolkit.quantize_model(model)
+    model = tensorflow_side.network(network, True, [array for layer in wanted for array in layer])
     optimizer = keras.optimizers.legacy.SGD(0.1, momentum=MOMENTUM)
 
     @tf.function
@@ -62,4 +59,4 @@ if __name__ == "__main__":
     tf.config.threading.set_intra_op_parallelism_threads(int(threads))
     tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(int(seed))
-    main(network, layers(network, source), Pictures(data), int(seed), int(epochs))
+    main(network, layers(network, source), Pictures(network, data), int(seed), int(epochs))

@@ -131,13 +131,17 @@ BUILDERS = {"lenet": lenet, "lenet5": lenet5, "resnet20": resnet20, "mobilenet_v
             "mobilenet_v2": mobilenet_v2}
 
 
-def network(name, quantized):
+def network(name, quantized, weights=None):
+    """`weights`: those of the float network, in Keras' order; None: random ones."""
     _, side, channels, _ = NETWORKS[name]
     images = keras.Input((side, side, channels))
     if not quantized:
         return keras.Model(images, BUILDERS[name](images, Shortcut))
     annotated = lambda *arguments: toolkit.quantize_annotate_layer(Shortcut(*arguments), Unquantized())
-    model = toolkit.quantize_annotate_model(keras.Model(images, BUILDERS[name](images, annotated)))
+    model = keras.Model(images, BUILDERS[name](images, annotated))
+    if weights is not None:
+        model.set_weights(weights)
+    model = toolkit.quantize_annotate_model(model)
     with toolkit.quantize_scope({"Shortcut": Shortcut, "Unquantized": Unquantized}):
         return toolkit.quantize_apply(model)
 

@@ -80,15 +80,17 @@ def mobilenet_v1(activation):
 
 
 class Residual(nn.Module):
-    """relu(convs(x) + shortcut(x)), or without the relu. The sum is quantized, too."""
+    """relu(convs(x) + shortcut(x)), or without the relu. The sum is quantized, too. `first`: of `stride` pixels the one that the
+    shortcut takes."""
 
     def __init__(self, convs, stride=1, missing=0, with_relu=False):
         super().__init__()
         self.convs, self.stride, self.missing, self.with_relu = nn.Sequential(*convs), stride, missing, with_relu
+        self.first = 0
         self.sum = torch.ao.nn.quantized.FloatFunctional()
 
     def forward(self, x):
-        kept = x[:, :, ::self.stride, ::self.stride] if self.stride > 1 else x
+        kept = x[:, :, self.first::self.stride, self.first::self.stride] if self.stride > 1 else x
         if self.missing:
             kept = nn.functional.pad(kept, (0, 0, 0, 0, self.missing // 2, self.missing - self.missing // 2))
         return (self.sum.add_relu if self.with_relu else self.sum.add)(self.convs(x), kept)
