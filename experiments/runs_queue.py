@@ -6,6 +6,8 @@ import contextlib
 import ctypes
 import datetime
 import fcntl
+import importlib.machinery
+import importlib.util
 import json
 import math
 import os
@@ -18,14 +20,17 @@ import subprocess
 import sys
 import threading
 
+# The variables of float networks that took hours, from which quantized runs may start on other machines.
+NETWORKS = pathlib.Path(__file__).resolve().parent / 'float-networks'
+
 
 class Ledger:
     """A file with one JSON object a line: the results of a complete run, its command, date, machine, commit and seconds.
     Without a path nothing is kept."""
 
-    KEPT = ('test_accuracy', 'validation_accuracy', 'test_auc', 'test_partial_auc', 'test_r2', 'accuracy', 'auc', 'partial_auc',
-            'r2', 'balanced_accuracy', 'recall', 'false_alarms', 'threads', 'widths', 'seconds', 'simulated', 'integers', 'agree',
-            'runtime')
+    KEPT = ('test_accuracy', 'validation_accuracy', 'validation_loss', 'test_auc', 'test_partial_auc', 'test_r2', 'accuracy',
+            'auc', 'partial_auc', 'r2', 'balanced_accuracy', 'recall', 'false_alarms', 'threads', 'widths', 'seconds', 'simulated',
+            'integers', 'agree', 'runtime')
     # Of a command: places, which older records lack.
     PLACES = ('data-dir ', 'out ')
 
@@ -103,6 +108,16 @@ def commit():
     return known.stdout.strip() or None
 
 
+def script(name):
+    """A script beside this one, as a module."""
+    loader = importlib.machinery.SourceFileLoader(name.replace('-', '_'), str(pathlib.Path(__file__).resolve().parent / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    # Its dataclasses look themselves up there.
+    sys.modules[loader.name] = module
+    loader.exec_module(module)
+    return module
+
+
 def add_ledger_flag(parser):
     parser.add_argument('--ledger', help='a file that keeps the results of complete runs; runs whose results it has are not '
                                          'made again')
@@ -110,8 +125,13 @@ def add_ledger_flag(parser):
 
 def add_keep_flag(parser):
     parser.add_argument('--keep', action='store_true',
-                        help='keep the variables of float runs in experiments/float-networks: quantized runs start from them '
-                             'where the float run is not in --runs')
+                        help='keep the variables of float runs: quantized runs start from them where the float run is not in '
+                             '--runs')
+    add_networks_flag(parser)
+
+
+def add_networks_flag(parser):
+    parser.add_argument('--float-networks', type=pathlib.Path, default=NETWORKS, help='where they are kept (%(default)s)')
 
 
 def stop_on_signals():
@@ -160,13 +180,11 @@ def write_variables(checkpoint, path):
 
 
 class Runs:
-    # The variables of float networks that took hours, from which quantized runs may start on other machines.
-    NETWORKS = pathlib.Path(__file__).resolve().parent / 'float-networks'
     # There once a run can be resumed.
     BEGUN = {'train': 'checkpoint.safetensors', 'quantize': 'quantize.json'}
 
     def __init__(self, program, out, ledger=None):
-        self.program, self.out, self.ledger = program, pathlib.Path(out), Ledger(ledger)
+        self.program, self.out, self.ledger, self.networks = program, pathlib.Path(out), Ledger(ledger), NETWORKS
 
     @contextlib.contextmanager
     def alone(self):
@@ -209,7 +227,7 @@ class Runs:
 
     def start(self, name):
         """What `--init-checkpoint` is given: the float run, made here or to be made, or what is kept of it."""
-        kept = self.NETWORKS / f'{name}.safetensors'
+        kept = self.networks / f'{name}.safetensors'
         return kept if self.own_summary(name) is None and kept.exists() else self.out / name
 
     def has_start(self, name):
@@ -217,7 +235,7 @@ class Runs:
 
     def keep_network(self, name):
         """Of a complete run that is here."""
-        write_variables(self.out / name / 'checkpoint.safetensors', self.NETWORKS / f'{name}.safetensors')
+        write_variables(self.out / name / 'checkpoint.safetensors', self.networks / f'{name}.safetensors')
 
     def run_all(self, steps):
         """Names and commands, each of which may start from the ones before: what has failed ends them."""

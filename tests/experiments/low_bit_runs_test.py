@@ -1,5 +1,6 @@
-"""experiments/low-bit-ablations, low-bit-control, low-bit-results, accuracy-results and mlperf-tiny-results with a program that
-trains nothing: they go on where they were killed, repeat nothing that a ledger has, and say which of its results were made by other flags.
+"""experiments/low-bit-ablations, low-bit-control, low-bit-results, accuracy-results, mixed-widths and mlperf-tiny-results with a
+program that trains nothing: they go on where they were killed, repeat nothing that a ledger has, and say which of its results
+were made by other flags.
 
 usage: low_bit_runs_test.py SCRIPTS
 """
@@ -40,11 +41,12 @@ fi
 if named diverging; then end diverging 1; fi
 if named refused; then end refused 2; fi
 case $command in
-  sensitivity) echo '[]' > "$out/bits.json"; exit ;;
+  sensitivity) echo '{"conv": {"weight_bits": 5, "activation_bits": 3}}' > "$out/bits.json"; exit ;;
   calibrate) tenths=5 ;;
   quantize) tenths=6 ;;
   train) tenths=7
     echo '{"batch_size": 100}' > "$out/config.json"
+    printf '\002\000\000\000\000\000\000\000{}' > "$out/checkpoint.safetensors"
     echo '{"step": 10, "images_per_second": 5}
 {"step": 10, "test_accuracy": 0.5}
 {"step": 30, "images_per_second": 20}' > "$out/metrics.jsonl" ;;
@@ -53,8 +55,9 @@ esac
 hundredths=0
 case $run in *late*) hundredths=1 ;; esac
 case $run in *2) hundredths=$((hundredths + 2)) ;; esac
-accuracy=0.$tenths$hundredths
-echo '{"complete": true, "test_accuracy": '$accuracy', "validation_accuracy": '$accuracy', "machine": {"commit": "abc"}}' > "$out/summary.json"
+accuracy=0.$tenths$hundredths loss=0.5
+case $run in *short-4-*) loss=0.48 ;; *short-*-2-3-3-3-?) loss=0.53 ;; esac
+echo '{"complete": true, "test_accuracy": '$accuracy', "validation_accuracy": '$accuracy', "validation_loss": '$loss', "machine": {"commit": "abc"}}' > "$out/summary.json"
 """
 
 
@@ -156,15 +159,18 @@ class LowBitRunsTest(unittest.TestCase):
         self.assertEqual([call.split("/")[-1] for call in self.calls], ["adam8-1"], "a run that failed is tried again")
         self.assertEqual(again.stdout, made.stdout)
 
-    def start_queue(self, *arguments, runs="runs"):
+    def kept(self):
+        return ["--float-networks", self.here / "networks"]
+
+    def start_queue(self, *arguments, runs="runs", script="accuracy-results"):
         (self.here / "calls").unlink(missing_ok=True)
-        return subprocess.Popen([SCRIPTS / "accuracy-results", "--cifar10", "/data/cifar10", "--runs", self.here / runs,
-                                 "--program", self.program, "--ledger", self.ledger, *arguments],
+        return subprocess.Popen([SCRIPTS / script, "--cifar10", "/data/cifar10", "--runs", self.here / runs,
+                                 "--program", self.program, "--ledger", self.ledger, *self.kept(), *arguments],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def queue(self, *arguments, runs="runs"):
+    def queue(self, *arguments, **where):
         """As `script`."""
-        queue = self.start_queue(*arguments, runs=runs)
+        queue = self.start_queue(*arguments, **where)
         with queue:
             output, errors = queue.communicate()
         calls = self.here / "calls"
@@ -190,7 +196,8 @@ class LowBitRunsTest(unittest.TestCase):
         status, _ = self.stopped_queue(signal.SIGTERM, "resnet20-w4a4-1", "--only", "resnet20-*-1")
         self.assertEqual(status, 128 + signal.SIGTERM)
         calls = (self.here / "calls").read_text().splitlines()
-        self.assertEqual([call.split()[0] for call in calls], ["train", "calibrate", "train", "eval", "calibrate", "train", "stopped"])
+        self.assertEqual([call.split()[0] for call in calls],
+                         ["train", "calibrate", "train", "eval", "calibrate", "train", "stopped"])
         done = self.queue("--only", "resnet20-w4a4-1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(self.calls[0], "^train .*--weight-bits 4 .*--epochs 40 .*--resume --out .*/resnet20-w4a4-1$")
@@ -236,6 +243,31 @@ class LowBitRunsTest(unittest.TestCase):
         self.assertEqual([call.split()[0] for call in self.calls], ["calibrate", "train", "eval"])
         self.assertIn("| `resnet20` | W8A8 | 40, 0.02 | 1 | 50.00 | 70.00 |", done.stdout)
 
+    def test_quantized_runs_start_elsewhere_from_kept_networks(self):
+        self.assertEqual(self.queue("--keep", "--only", "resnet20-float-1").returncode, 0)
+        self.assertEqual([call.split()[0] for call in self.calls], ["train"] + ["calibrate"] * 6)
+        done = self.queue("--only", "resnet20-w4a4-1", runs="elsewhere")
+        self.assertEqual([call.split()[0] for call in self.calls], ["train", "eval"])
+        self.assertRegex(self.calls[0], "--init-checkpoint .*/networks/resnet20-float-1.safetensors ")
+        self.assertIn("| `resnet20` | W4A4, ends 8 | 40, 0.02 | 1 | 50.00 | 70.00 |", done.stdout)
+
+    def test_mixed_widths_are_chosen_by_short_trainings(self):
+        self.assertEqual(self.queue("--only", "resnet20-float-*").returncode, 0)
+        done = self.queue(script="mixed-widths")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kinds = [call.split()[0] for call in self.calls]
+        self.assertEqual(kinds, ["sensitivity"] + ["train"] * 2 * (1 + 2 * 8 + 3) + ["train", "eval"] * 4)
+        self.assertRegex(self.calls[1], "--epochs 2 --seed 1 --validation 10000 ")
+        self.assertIn("| `stage1` | 1,728 | +0.0000 | -0.0200 |\n", done.stdout)
+        self.assertIn("| `stage3/block2/conv1` | 4,608 | +0.0300 | +0.0000 |\n", done.stdout)
+        widths = json.loads((self.here / "runs/resnet20-context.json").read_text())
+        self.assertEqual(widths["stage1"], {"weight_bits": 4})
+        self.assertGreaterEqual(widths.get("stage3/block2/conv1", {"weight_bits": 3})["weight_bits"], 3)
+        self.assertEqual(json.loads((self.here / "runs/resnet20-alone.json").read_text()), {"conv": 5})
+        self.assertIn("| context | 75.00 | 75.00 |", done.stdout)
+        again = self.queue(script="mixed-widths", runs="elsewhere")
+        self.assertEqual((again.stdout, self.calls), (done.stdout, []))
+
     def test_a_queue_goes_on_behind_a_run_that_fails(self):
         self.end("diverging", "resnet20-float-1")
         done = self.queue("--only", "resnet20-*-1,resnet20-float-2")
@@ -257,7 +289,7 @@ class LowBitRunsTest(unittest.TestCase):
         """As `script`."""
         (self.here / "calls").unlink(missing_ok=True)
         done = subprocess.run([SCRIPTS / "mlperf-tiny-results", "--runs", self.here / runs, "--program", self.program,
-                               "--ledger", self.ledger, *arguments], capture_output=True, text=True)
+                               "--ledger", self.ledger, *self.kept(), *arguments], capture_output=True, text=True)
         calls = self.here / "calls"
         self.calls = calls.read_text().splitlines() if calls.exists() else []
         return done
