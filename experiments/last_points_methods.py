@@ -203,9 +203,10 @@ class ScaledGradients(Method):
 
         g_x = g_xq (1 + delta sign(g_xq) (x - x_q)).
 
-    delta of a layer is the mean of the Hessian's diagonal over a large gradient, three standard deviations (not below 0). The trace comes from Hutchinson's estimate, E[v H v] with v = +-1. The authors' program estimates every tenth epoch, from
-    three batches; we do before each epoch, from three batches with `PROBES` vectors each, all layers at once: products between
-    layers have mean 0.
+    delta of a layer is the mean of the Hessian's diagonal over a large gradient, three standard deviations (not below 0). The trace
+    comes from Hutchinson's estimate, E[v H v] with v = +-1. The authors' program estimates every tenth epoch, from three batches;
+    we do before each epoch, from three batches with `PROBES` vectors each, all layers at once: products between layers have
+    mean 0.
 
     Two differences. The products H v are differences of gradients at weights moved by `MOVE` of the grid's width to either side,
     since miniqat has no second derivatives. And the paper scales gradients of activations, too: `AllScaledGradients`."""
