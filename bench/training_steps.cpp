@@ -93,7 +93,7 @@ std::vector<Variant> variants_of(const models::Model& model) {
 
 /// On a small batch, where the reference loops take no time to speak of. Step by step, each given equal inputs: the
 /// loss of a deep network that has not learned anything magnifies the last bit's rounding to what a mistake would do
-/// (docs/performance.md).
+/// (docs/bench.md).
 void require_right_steps(const models::Model& model, const Variant& variant) {
   constexpr std::int64_t kSmallBatch = 4;
   StepJudge judge;

@@ -254,7 +254,7 @@ void add_bench(CommandLine& program) {
   loaded.excludes(batch).excludes(elements);
   Flag compare = command.option(
       "--compare", arguments->compare,
-      "two files of --out: which cases differ beyond noise; one: its kernels beside one another; more, written in turns: all of A, then as many of B (docs/performance.md)");
+      "two files of --out: which cases differ beyond noise; one: its kernels beside one another; more, written in turns: all of A, then as many of B (docs/bench.md)");
   compare.takes(1, 1000).value_name("A.json B.json").shown_default("");
   command
       .flag("--fail-if-slower", arguments->fail_if_slower,

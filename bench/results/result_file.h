@@ -9,7 +9,7 @@
 
 namespace miniqat::bench {
 
-/// A row of "kernels" in the JSON of `bench`. docs/performance.md describes its keys.
+/// A row of "kernels" in the JSON of `bench`. docs/bench.md describes its keys.
 nlohmann::ordered_json kernel_json(const KernelTime& row);
 
 /// A row of "steps", with what disturbed its model.

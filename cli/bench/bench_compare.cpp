@@ -65,7 +65,7 @@ void print_table(const BenchComparison& comparison, bool in_turns) {
   if (count(Verdict::kNotQuiet) > 0)
     std::printf(
         "Where the machine does not become quiet, take turns: two plugins in one run, or several files of each side\n"
-        "(docs/performance.md).\n");
+        "(docs/bench.md).\n");
   print_left_over("A", comparison.only_a);
   print_left_over("B", comparison.only_b);
 }

@@ -223,7 +223,7 @@ struct DeepNet {
 };
 
 /// Why the judge compares step by step: the first loss of a deep quantized net that has not been trained depends on the
-/// last bit of any weight as much as on a mistake. (docs/performance.md quotes what this prints.)
+/// last bit of any weight as much as on a mistake. (docs/bench.md quotes what this prints.)
 TEST(StepJudge, ALastBitMovesTheLossOfADeepNetAsFarAsAMistake) {
   set_thread_count(1);
   DeepNet net;
