@@ -171,7 +171,7 @@ TEST_F(Golden, RunsGiveTheSameLogitsAndIntegers) {
 }
 
 TEST_F(Golden, InterruptedRunsGoOn) {
-  for (const std::string name : {"interrupted", "interrupted-adam"}) {
+  for (const std::string name : {"interrupted", "interrupted-adam", "interrupted-learned"}) {
     const testing::Outcome outcome = testing::miniqat({"train", "--resume", "--out", "runs/" + name});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     const Json summary = Json::parse(testing::bytes_of("runs/" + name + "/summary.json"));
@@ -199,8 +199,27 @@ TEST_F(Golden, ModelFilesGiveTheSameIntegers) {
   }
 }
 
-TEST_F(Golden, EveryOpComputesTheSame) {
-  Graph graph = read_graph("every-op.json");
+TEST_F(Golden, PredictedNumbersAreTheSame) {
+  for (const std::string& name : entries("tables")) {
+    Expected expected("table-" + name);
+    for (const bool integer : {false, true}) {
+      if (integer && name.ends_with("-float")) continue;
+      const testing::Outcome outcome =
+          testing::miniqat("eval --run tables/" + name + " --json --threads 1" + (integer ? " --integer" : ""));
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      const Json result = Json::parse(outcome.out);
+      const std::vector<float> figures = {result["r2"].get<float>(), result["mae"].get<float>(),
+                                          result["mse"].get<float>()};
+      expected.nearly(integer ? "integer" : "simulated", figures, integer ? 0 : 0.01, integer ? 0 : 1);
+    }
+  }
+}
+
+class GoldenOps : public Golden, public ::testing::WithParamInterface<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Files, GoldenOps, ::testing::Values("every-op", "every-later-op"));
+
+TEST_P(GoldenOps, ComputeTheSame) {
+  Graph graph = read_graph(GetParam() + ".json");
   for (const bool training : {false, true}) {
     Session session(graph);
     Feeds feeds;
@@ -209,7 +228,7 @@ TEST_F(Golden, EveryOpComputesTheSame) {
     feeds.emplace_back(graph.output_at("x"), x);
     feeds.emplace_back(graph.output_at("labels"), Tensor::from<std::int32_t>({2}, std::vector<std::int32_t>{2, 0}));
     const RunResult result = session.run({.fetches = graph.outputs(), .training = training}, feeds);
-    Expected expected(training ? "every-op-training" : "every-op");
+    Expected expected(GetParam() + (training ? "-training" : ""));
     for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
       const Tensor& value = result.fetched[i];
       expected.nearly(graph.outputs()[i].name(), value.values<float>(), 0, 0);
