@@ -34,14 +34,45 @@ using Json = nlohmann::ordered_json;
 
 const fs::path kCorpus = fs::path(MINIQAT_SOURCE_DIR) / "tests" / "golden";
 
-/// What was recorded, under the name of the file or run.
+/// What was recorded of all files and runs: for each an object.
+class Record {
+ public:
+  static Record& get() {
+    static Record record;
+    return record;
+  }
+  Json& of(const std::string& name) { return json_[name]; }
+  void write() const { std::ofstream(kFile) << text(); }
+
+ private:
+  Record() : json_(Json::parse(testing::bytes_of(kFile))) {}
+
+  /// A line a key.
+  std::string text() const {
+    std::string text = "{";
+    for (const auto& [name, results] : json_.items()) {
+      text += concat(text == "{" ? "" : "},", "\n", Json(name).dump(), ": {");
+      const char* separator = "\n  ";
+      for (const auto& [key, value] : results.items()) {
+        text += concat(separator, Json(key).dump(), ": ", value.dump());
+        separator = ",\n  ";
+      }
+    }
+    return text + "}\n}\n";
+  }
+
+  static inline const fs::path kFile = kCorpus / "expected.json";
+  Json json_;
+};
+
+/// What was recorded under the name of a file or run.
 class Expected {
  public:
-  explicit Expected(const std::string& name) : path_(kCorpus / "expected" / (name + ".json")) {
-    if (!updating()) json_ = Json::parse(testing::bytes_of(path_));
+  explicit Expected(const std::string& name) : name_(name), json_(Record::get().of(name)) {
+    if (updating()) json_.clear();
   }
   ~Expected() {
-    if (updating()) std::ofstream(path_) << text();
+    if (updating()) Record::get().write();
   }
 
   static bool updating() { return std::getenv("MINIQAT_UPDATE_GOLDEN") != nullptr; }
@@ -51,7 +82,7 @@ class Expected {
     if (updating())
       json_[key] = values;
     else
-      EXPECT_EQ(json_[key], values) << path_ << " " << key;
+      EXPECT_EQ(json_[key], values) << name_ << " " << key;
   }
   /// Float numbers, the first kMost of them: no more than `share` of them differ by more than rounding does, and these
   /// by no more than `step`.
@@ -63,17 +94,17 @@ class Expected {
       return;
     }
     const auto recorded = json_[key].get<std::vector<float>>();
-    ASSERT_EQ(recorded.size(), values.size()) << path_ << " " << key;
+    ASSERT_EQ(recorded.size(), values.size()) << name_ << " " << key;
     float largest = 0;
     for (const float value : recorded) largest = std::max(largest, std::abs(value));
     int jumps = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double difference = std::abs(values[i] - recorded[i]);
       if (difference <= 1e-5 * largest) continue;
-      EXPECT_LE(difference, step * 1.001) << path_ << " " << key << " element " << i;
+      EXPECT_LE(difference, step * 1.001) << name_ << " " << key << " element " << i;
       ++jumps;
     }
-    EXPECT_LE(jumps, share * static_cast<double>(values.size())) << path_ << " " << key;
+    EXPECT_LE(jumps, share * static_cast<double>(values.size())) << name_ << " " << key;
   }
 
  private:
@@ -85,16 +116,9 @@ class Expected {
     std::snprintf(text, sizeof text, "%.9g", value);
     return std::strtod(text, nullptr);
   }
-  /// A line a key.
-  std::string text() const {
-    std::string text = "{";
-    for (const auto& item : json_.items())
-      text += concat(text == "{" ? "\n" : ",\n", Json(item.key()).dump(), ": ", item.value().dump());
-    return text + "\n}\n";
-  }
 
-  fs::path path_;
-  Json json_;
+  std::string name_;
+  Json& json_;
 };
 
 std::vector<std::string> entries(const std::string& folder) {
