@@ -232,7 +232,7 @@ class LowBitRunsTest(unittest.TestCase):
         printed = self.queue("--print").stdout.splitlines()
         self.assertEqual("miniqat " + record["command"], printed[2])
         self.assertRegex(printed[1], "^miniqat calibrate --run resnet20-float-1 .*--out resnet20-w8a8-1-calibrated$")
-        self.assertIn("--data-dir DIR --threads 2 --model resnet20 --weight-bits 8", record["command"])
+        self.assertIn("--data-dir DIR --threads 1 --model resnet20 --weight-bits 8", record["command"])
         self.assertEqual((record["run"], record["seconds"], record["commit"]), ("resnet20-w8a8-1", 300, "abc"))
         self.assertNotIn(str(self.here), self.ledger.read_text())
 
