@@ -12,13 +12,20 @@
 
 namespace miniqat::house_test {
 
-/// Of a top folder and all below it.
-inline std::vector<std::filesystem::path> sources(const std::string& folder) {
+/// The files in a top folder, and all below it, that `is_wanted` takes.
+template <class Predicate>
+std::vector<std::filesystem::path> files_of(const std::string& folder, Predicate is_wanted) {
   std::vector<std::filesystem::path> files;
   for (const std::filesystem::directory_entry& entry :
        std::filesystem::recursive_directory_iterator(std::filesystem::path(MINIQAT_SOURCE_DIR) / folder))
-    if (entry.path().extension() == ".h" || entry.path().extension() == ".cpp") files.push_back(entry.path());
+    if (entry.is_regular_file() && is_wanted(entry.path())) files.push_back(entry.path());
   return files;
+}
+
+/// Files of C++.
+inline std::vector<std::filesystem::path> sources(const std::string& folder) {
+  return files_of(
+      folder, [](const std::filesystem::path& file) { return file.extension() == ".h" || file.extension() == ".cpp"; });
 }
 
 inline std::vector<std::string> lines_of(const std::filesystem::path& path) {
@@ -26,6 +33,16 @@ inline std::vector<std::string> lines_of(const std::filesystem::path& path) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
+}
+
+/// Files of other languages: Python, JavaScript, and scripts whose first line names their interpreter.
+inline std::vector<std::filesystem::path> scripts(const std::string& folder) {
+  static const std::set<std::string> endings = {".css", ".js", ".mjs", ".py", ".pyi"};
+  return files_of(folder, [](const std::filesystem::path& file) {
+    if (file.has_extension()) return endings.contains(file.extension().string());
+    const std::vector<std::string> lines = lines_of(file);
+    return !lines.empty() && lines[0].starts_with("#!");
+  });
 }
 
 inline std::string without_indent(const std::string& line) {
