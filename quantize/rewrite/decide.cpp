@@ -16,7 +16,6 @@
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
-#include "quantize/rewrite/remarks.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -68,22 +67,23 @@ class Decider {
         unused_(unused_nodes(graph)),
         decisions_{.search = std::move(search),
                    .is_training = is_training,
-                   .others = LayerSettings(options),
-                   .before_layers = settings_before_layers(options),
-                   .inputs = settings_of_inputs(options),
+                   .others = settings_.behind_layers(),
+                   .before_layers = settings_.before_layers(),
+                   .inputs = settings_.of_inputs(),
                    .behind_layers = nodes_behind_layers(graph.topological_order()),
                    .sums = ResidualSums(graph),
                    .bn_fold = options.bn_fold,
-                   .freeze_delay = options.freeze_bn_delay.value_or(-1)} {}
-
-  const LayerSettingsIndex& settings() const { return settings_; }
+                   .freeze_delay = options.freeze_bn_delay.value_or(-1),
+                   .misses_pools = options.float_pools,
+                   .misses_inputs = options.input_bits && !options.quantize_input,
+                   .strict = options.strict} {}
 
   void note_unwanted(bool quantize_input, bool float_pools) {
     for (const Node* node : graph_.nodes()) {
       if (!quantize_input && node->as<Placeholder>()) decisions_.unwanted.emplace(node, "quantize_input");
       if (!float_pools || !is_pool(*node)) continue;
       decisions_.unwanted.emplace(node, "float_pools");
-      decisions_.leaves_pools |= !unused_.contains(node);
+      if (!unused_.contains(node)) decisions_.misses_pools = false;
     }
   }
 
@@ -107,8 +107,9 @@ class Decider {
 
   void quantize_layers() {
     for (const LayerMatch& match : decisions_.search.matches) {
-      LayerDecision& layer =
-          decisions_.layers.emplace_back(LayerDecision{.match = &match, .settings = settings_.of(match)});
+      LayerSettings settings = settings_.of(match);
+      LayerDecision& layer = decisions_.layers.emplace_back(
+          LayerDecision{.match = &match, .settings = settings, .by_pattern = settings_.by_pattern(settings.bits)});
       quantize_weights(layer);
       quantize_outputs(layer);
     }
@@ -153,10 +154,36 @@ class Decider {
         output.row = row_after(output.producer->output());
         if (output.producer == layer.match->post_activation_bypass) output.left_to = takes_over_sum(*output.producer);
       }
+    decisions_.patterns = pattern_decisions();
     return std::move(decisions_);
   }
 
  private:
+  /// What became of each of layer_bits.
+  std::vector<PatternDecision> pattern_decisions() const {
+    const std::span<const LayerBits> list = settings_.patterns().list();
+    const std::span<const LayerDecision> layers = decisions_.layers;
+    const std::span<const LayerSkip> skips = decisions_.search.skips;
+    std::unordered_set<const LayerBits*> winners;
+    std::vector<std::string_view> names;
+    for (const LayerDecision& layer : layers) {
+      winners.insert(layer.settings.bits);
+      names.push_back(layer.match->layer->name());
+    }
+    for (const LayerSkip& skip : skips) names.push_back(skip.layer->name());
+    const std::vector<std::size_t> first_layers = settings_.patterns().first_layers(names);
+    std::vector<PatternDecision> patterns;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::size_t first = first_layers[i];
+      patterns.push_back(
+          {.bits = &list[i],
+           .decides = winners.contains(&list[i]),
+           .layer = first < layers.size() ? &layers[first] : nullptr,
+           .skip = layers.size() <= first && first < names.size() ? &skips[first - layers.size()] : nullptr});
+    }
+    return patterns;
+  }
+
   int channel_axes_of(const LayerMatch& match) const { return channel_axes_.at(weights_key(match)); }
   bool is_unread_batch_norm(const Node& node) const {
     return is_unfolded_batch_norm(node) && node.uses().empty() && !graph_.is_output(node.output());
@@ -407,18 +434,15 @@ std::vector<Node*> TensorDecision::for_layers() const {
   return quantizer() ? quantizers_for_layers(*quantizer()) : std::vector<Node*>();
 }
 
-Decisions decide(const Graph& graph, LayerSearch search, const std::vector<BatchNormReport>& batch_norms,
-                 const RewriteOptions& options, bool is_training) {
+Decisions decide(const Graph& graph, LayerSearch search, const RewriteOptions& options, bool is_training) {
   Decider decider(graph, std::move(search), options, is_training);
   decider.note_unwanted(options.quantize_input, options.float_pools);
   if (options.quantize_input) decider.quantize_inputs();
   decider.quantize_layers();
   decider.requantize_between_layers();
   Decisions decisions = decider.decisions();
-  if (options.bn_fold == BnFold::kLate) require_channel_scales(decisions);
+  if (decisions.bn_fold == BnFold::kLate) require_channel_scales(decisions);
   decisions.missed_scope = missed_scope(decisions);
-  decisions.warnings = warnings_about(options, batch_norms, is_training);
-  decisions.remarks = remarks_on(options, decider.settings(), batch_norms, decisions);
   return decisions;
 }
 

@@ -17,8 +17,8 @@
 namespace miniqat::quantize {
 
 // A rewrite finds batch norms and layers, decides which quantizer each tensor gets, applies the decisions, and explains
-// them. The table of decisions is here. RewriteOptions are read while it is made: insertion, the report, the conflicts
-// with an earlier rewrite, the notes and `strict` read the table.
+// them. The table of decisions is here. RewriteOptions are read for the last time while it is made: insertion, the
+// report, the conflicts with an earlier rewrite, the notes and `strict` read the table.
 
 /// A quantizer to insert, or one that was there before.
 struct QuantizerRow {
@@ -61,9 +61,23 @@ struct TensorDecision {
 struct LayerDecision {
   const LayerMatch* match = nullptr;
   LayerSettings settings;
+  /// The settings without the ends of the network: layers that share a tensor disagree about it where these differ.
+  LayerSettings by_pattern;
   TensorDecision weights = {};
   /// What a bypass Add adds to, if there is one; match->last(); the post-activation Add, if there is one.
   std::vector<TensorDecision> outputs = {};
+};
+
+/// What became of one of RewriteOptions::layer_bits.
+struct PatternDecision {
+  const LayerBits* bits = nullptr;
+  /// Whether it comes first for some layer.
+  bool decides = false;
+  /// The first layer that it matches, or the first one that was skipped; both null where it matches none.
+  const LayerDecision* layer = nullptr;
+  const LayerSkip* skip = nullptr;
+
+  bool matches_none() const { return !layer && !skip; }
 };
 
 /// An op that gets a range of its own (gets_range()) without a quantizer.
@@ -81,12 +95,13 @@ struct Decisions {
   std::deque<QuantizerRow> quantizers = {};
   /// The decisions about the matched layers, in the order in which these were searched.
   std::vector<LayerDecision> layers = {};
+  /// In the order of the list.
+  std::vector<PatternDecision> patterns = {};
   std::unordered_map<const Node*, LeftFloat> left_float = {};
   /// Placeholders and pools whose output gets no quantizer because of this setting.
   std::unordered_map<const Node*, const char*> unwanted = {};
-  /// A pool that reaches an output is among them.
-  bool leaves_pools = false;
-  /// The settings of quantizers without a layer: behind layers, before the first ones, and of the graph's inputs.
+  /// The settings of quantizers without a layer: behind layers (the general ones), before the first ones, and of the
+  /// graph's inputs.
   LayerSettings others, before_layers, inputs;
   /// See nodes_behind_layers().
   std::unordered_set<const Node*> behind_layers = {};
@@ -96,9 +111,12 @@ struct Decisions {
   std::int64_t freeze_delay = -1;
   /// Says that a scope was asked for and no layer is in it; "" otherwise.
   std::string missed_scope = {};
-  /// Requests without effect, and options that are hardly meant; see RewriteReport.
-  std::vector<std::string> remarks = {};
-  std::vector<std::string> warnings = {};
+  /// float_pools is asked for, and no pool reaches an output.
+  bool misses_pools = false;
+  /// input_bits are asked for, and quantize_input is not.
+  bool misses_inputs = false;
+  /// A layer's edge that is left float is an error.
+  bool strict = false;
 
   /// The settings of a quantizer on the node's output that belongs to no layer.
   const LayerSettings& without_layer(const Node& producer) const {
@@ -134,8 +152,8 @@ struct Decisions {
 /// transpose_b or with its weights on the left keeps one range per tensor, as does a weight whose users differ.
 ///
 /// Throws Error for a layer with one range of weights before a batch norm that is folded late.
-Decisions decide(const Graph& graph, LayerSearch search, const std::vector<BatchNormReport>& batch_norms,
-                 const RewriteOptions& options, bool is_training);
+/// `options` must stay, since the table points to their layer_bits.
+Decisions decide(const Graph& graph, LayerSearch search, const RewriteOptions& options, bool is_training);
 
 /// The quantizer that reads the tensor, directly or through Reshape and Identity, or null.
 Node* quantizer_after(Output tensor);

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kOfLayer = "bits_config";
 
 /// Nodes that some layer reads, directly or through others.
-std::unordered_set<const Node*> before_layers(const std::vector<Node*>& order) {
+std::unordered_set<const Node*> nodes_before_layers(const std::vector<Node*>& order) {
   std::unordered_set<const Node*> found;
   for (auto node = order.rbegin(); node != order.rend(); ++node) {
     if (!is_layer(**node) && !found.contains(*node)) continue;
@@ -102,7 +102,7 @@ LayerSettingsIndex::LayerSettingsIndex(const Graph& graph, const std::vector<Lay
     : options_(options), bits_(options.layer_bits) {
   if (!options.ends_bits && !options.logits_bits && !options.logits_width()) return;
   const std::vector<Node*> order = graph.topological_order();
-  const std::unordered_set<const Node*> behind = nodes_behind_layers(order), before = before_layers(order);
+  const std::unordered_set<const Node*> behind = nodes_behind_layers(order), before = nodes_before_layers(order);
   for (const LayerMatch& match : matches) {
     const Node* from = match.layer->input(1 - match.weight_input).node;
     if (!is_layer(*from) && !behind.contains(from)) first_.insert(match.layer);
@@ -119,16 +119,16 @@ std::unordered_set<const Node*> nodes_behind_layers(const std::vector<Node*>& or
   return found;
 }
 
-LayerSettings settings_before_layers(const RewriteOptions& options) {
+LayerSettings LayerSettingsIndex::before_layers() const {
   constexpr int kBitsOfPictures = 8;
-  RewriteOptions wide = options;
-  if (!options.quantize_input) wide.activation_bits = std::max(options.activation_bits, kBitsOfPictures);
+  RewriteOptions wide = options_;
+  if (!wide.quantize_input) wide.activation_bits = std::max(wide.activation_bits, kBitsOfPictures);
   return LayerSettings(wide);
 }
 
-LayerSettings settings_of_inputs(const RewriteOptions& options) {
-  RewriteOptions own = options;
-  own.activation_bits = static_cast<int>(options.input_bits.value_or(options.activation_bits));
+LayerSettings LayerSettingsIndex::of_inputs() const {
+  RewriteOptions own = options_;
+  own.activation_bits = static_cast<int>(own.input_bits.value_or(own.activation_bits));
   // Residual sums are none of the input's business.
   own.sums_bits = {};
   return LayerSettings(own);

@@ -40,7 +40,7 @@ class LayerSettings {
   QuantizerSettings output, sums;
   /// Whether residual sums have more bits than activations.
   bool widens_sums = false;
-  /// Before the bits of activations come in where there are none.
+  /// As asked for, if they are.
   std::optional<std::int64_t> sums_bits;
   const LayerBits* bits = nullptr;
 
@@ -53,17 +53,10 @@ class LayerSettings {
 /// them.
 std::unordered_set<const Node*> nodes_behind_layers(const std::vector<Node*>& order);
 
-/// The settings of quantizers before the first layers: of what preprocessing in the network makes of its input. A
-/// picture's bytes have 8 bits without a quantizer; so has what is made of them, or activation_bits if these are more
-/// or quantize_input asks for them.
-LayerSettings settings_before_layers(const RewriteOptions& options);
-
-/// The settings of the quantizers that quantize_input asks for.
-LayerSettings settings_of_inputs(const RewriteOptions& options);
-
-/// Finds them for the layers of a graph. A layer is a first one if its input comes from no other layer, and a last one
-/// if no other layer reads its output. Such layers use ends_bits and logits_bits, which come before sums_bits for the
-/// output of a last layer, and before layer_bits. The first of layer_bits that matches decides about all else.
+/// Finds the settings of each quantizer of a graph. A layer is a first one if its input comes from no other layer, and
+/// a last one if no other layer reads its output. Such layers use ends_bits and logits_bits, which come before
+/// sums_bits for the output of a last layer, and before layer_bits. The first of layer_bits that matches decides about
+/// all else.
 class LayerSettingsIndex {
  public:
   /// `options` must stay. Looks at the graph once, here.
@@ -72,6 +65,14 @@ class LayerSettingsIndex {
   LayerSettings of(const LayerMatch& match) const;
   /// Without the ends of a network, whose settings are no pattern's.
   LayerSettings by_pattern(const LayerBits* bits) const { return LayerSettings(options_, bits); }
+  /// The settings of quantizers behind layers that belong to none.
+  LayerSettings behind_layers() const { return LayerSettings(options_); }
+  /// The settings of quantizers before the first layers: of what preprocessing in the network makes of its input. A
+  /// picture's bytes have 8 bits without a quantizer; so has what is made of them, or activation_bits if these are more
+  /// or quantize_input asks for them.
+  LayerSettings before_layers() const;
+  /// The settings of the quantizers that quantize_input asks for.
+  LayerSettings of_inputs() const;
   const LayerBitsIndex& patterns() const { return bits_; }
 
  private:

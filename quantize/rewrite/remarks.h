@@ -8,14 +8,11 @@
 
 namespace miniqat::quantize {
 
-/// RewriteReport::remarks about options without effect. `settings` are of the same options, whose patterns may be
-/// without effect, too.
-std::vector<std::string> remarks_on(const RewriteOptions& options, const LayerSettingsIndex& settings,
-                                    const std::vector<BatchNormReport>& batch_norms, const Decisions& decisions);
+/// RewriteReport::remarks about options without effect, and patterns of layer_bits. `batch_norms`: what folding said.
+std::vector<std::string> remarks_on(const Decisions& decisions, const std::vector<BatchNormReport>& batch_norms);
 
 /// RewriteReport::warnings.
-std::vector<std::string> warnings_about(const RewriteOptions& options, const std::vector<BatchNormReport>& batch_norms,
-                                        bool is_training);
+std::vector<std::string> warnings_about(const Decisions& decisions, const std::vector<BatchNormReport>& batch_norms);
 
 /// Differences between an earlier rewrite, which folded these batch norms, and what was decided now. The graph has the
 /// quantizers of both; those of these names are new. Things that only users make (a quantizer with a range of another

@@ -116,7 +116,8 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   LayerSearch layers = find_layers(graph, options.scope);
   skip_unused(graph, layers);
 
-  Decisions decisions = decide(graph, std::move(layers), batch_norms, options, is_training);
+  // Decide and apply.
+  Decisions decisions = decide(graph, std::move(layers), options, is_training);
   std::vector<std::string> inserted = apply(graph, decisions);
   graph.verify();
 
@@ -124,13 +125,13 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   RewriteReport report = report_rewrite(graph, decisions);
   report.inserted = std::move(inserted);
   report.conflicts = conflicts_with(before, graph, decisions, report.inserted);
-  report.warnings = std::move(decisions.warnings);
-  describe_unfolded(graph, decisions, batch_norms);
-  report.batch_norms = std::move(batch_norms);
+  report.warnings = warnings_about(decisions, batch_norms);
   for (std::string note : {note_on_float_edges(graph, report), note_on_unused_layers(graph), still})
     if (!note.empty()) report.remarks.push_back(std::move(note));
-  std::ranges::move(decisions.remarks, std::back_inserter(report.remarks));
-  if (options.strict) require_quantized(graph, decisions, report);
+  std::ranges::move(remarks_on(decisions, batch_norms), std::back_inserter(report.remarks));
+  describe_unfolded(graph, decisions, batch_norms);
+  report.batch_norms = std::move(batch_norms);
+  if (decisions.strict) require_quantized(graph, decisions, report);
   rollback.commit();
   return report;
 }

@@ -15,7 +15,7 @@ using testing::Names;
 using testing::ToyGraph;
 
 Decisions decided(const Graph& graph, const RewriteOptions& options = {}) {
-  return decide(graph, find_layers(graph, options.scope), {}, options, true);
+  return decide(graph, find_layers(graph, options.scope), options, true);
 }
 
 /// A residual block behind a layer, a product that a Relu follows, and an op that stays float.
