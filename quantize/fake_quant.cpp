@@ -45,8 +45,8 @@ std::span<const Range<T>> ranges_in(const Tensor& min, const Tensor& max, Scratc
   return ranges;
 }
 
-/// For other slices of the same batch: one statistic a channel. A NaN anywhere makes all of them NaN. Nothing to do
-/// where `statistics` is empty.
+/// Leaves what a slice shows for the other slices of its batch: one statistic a channel. A NaN anywhere makes all of
+/// them NaN. Nothing to do where `statistics` is empty.
 template <class T>
 void leave(const Observation<T>& observation, std::span<ShardStatistic> statistics) {
   for (std::size_t c = 0; c < statistics.size(); ++c) {
@@ -74,6 +74,28 @@ void clear_range_gradients(const BackwardContext& context) {
   for (int i : {1, 2})
     if (context.d_inputs[i]) std::ranges::fill(context.d_inputs[i]->values<T>(), T(0));
 }
+
+// The arithmetic of ranges in each backend: their observation, what a step learns of it, their grids.
+
+struct FastRanges {
+  using Number = float;
+  static constexpr auto observe = quantize::observe;
+  static constexpr auto learn = update_ranges;
+  static constexpr auto grid = grid_of<float>;
+};
+
+template <class T>
+struct ReferenceRanges {
+  using Number = T;
+  static Observation<T> observe(std::span<const T> x, std::int64_t channels, ScratchScope& scope) {
+    return reference::observe(x, scope.take<Range<T>>(static_cast<std::size_t>(channels)));
+  }
+  static void learn(const FakeQuantAttributes& attributes, Observation<T>& observation, const StoredRange<T>& stored) {
+    reference::learn_ranges({attributes.range, attributes.ema_decay, attributes.grid_options()}, observation,
+                            stored.min.data(), stored.max.data(), stored.num_updates);
+  }
+  static constexpr auto grid = reference::grid<T>;
+};
 
 /// A run takes its ranges from x (an observing kind, in training) or as min and max are; then it rounds x to their
 /// grids, unless it is too early for that.
@@ -130,13 +152,11 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
     float* y = context.output(0).data<float>();
     count_dampened<float>(context);
     ScratchScope scope;
-    const std::span<const Range<float>> ranges = observes(context)
-                                                     ? observed_ranges(context, scope)
-                                                     : ranges_in<float>(context.input(1), context.input(2), scope);
+    const std::span<const Range<float>> ranges = ranges_of_step<FastRanges>(context, scope);
     if (!quantizes(context)) return copy_floats(x.data<float>(), y, x.elements());
     std::uint32_t* mask = nullptr;
     if (!context.saved.empty()) mask = reinterpret_cast<std::uint32_t*>(context.saved[0]->data<std::int32_t>());
-    const std::span<const Affine<float>> grids = grids_of(ranges, scope);
+    const std::span<const Affine<float>> grids = grids_of<FastRanges>(ranges, scope);
     fake_quant_forward(x.data<float>(), y, x.elements(), channel_grids(grids, scope), mask);
     if (context.packed != nullptr) keep_packed(context, grids);
   }
@@ -155,15 +175,14 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
       return;
     }
     ScratchScope scope;
-    const std::span<const Range<float>> ranges =
-        observes(forward) ? ranges_in<float>(*forward.update_of(1), *forward.update_of(2), scope)
-                          : ranges_in<float>(forward.input(1), forward.input(2), scope);
+    const std::span<const Range<float>> ranges = stored_ranges<float>(forward, scope);
     float* d_min = data_or_null<float>(context.d_inputs[1]);
     float* d_max = data_or_null<float>(context.d_inputs[2]);
     const std::span<RangeSums> sums = scope.take<RangeSums>(d_min || d_max ? ranges.size() : 0);
     const double pull = dampens(forward) ? 2 * attributes_.dampening_in(dampened_steps<float>(forward)) : 0;
     fake_quant_backward(forward.input(0).data<float>(), dy.data<float>(), dy.elements(),
-                        channel_grids(grids_of(ranges, scope), scope), dx, sums, learns(), static_cast<float>(pull));
+                        channel_grids(grids_of<FastRanges>(ranges, scope), scope), dx, sums, learns(),
+                        static_cast<float>(pull));
     range_gradients(attributes_, ranges, sums, d_min, d_max);
   }
 
@@ -173,12 +192,12 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
       T* y = context.output(0).data<T>();
       count_dampened<T>(context);
       ScratchScope scope;
-      const std::span<const Range<T>> ranges = reference_ranges<T>(context, scope);
+      const std::span<const Range<T>> ranges = ranges_of_step<ReferenceRanges<T>>(context, scope);
       if (!quantizes(context)) {
         std::ranges::copy(x, y);
         return;
       }
-      reference::fake_quant_forward<T>(x, reference_grids<T>(ranges, scope), y);
+      reference::fake_quant_forward<T>(x, grids_of<ReferenceRanges<T>>(ranges, scope), y);
     });
   }
 
@@ -193,7 +212,7 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
       }
       ScratchScope scope;
       const std::span<const Range<T>> ranges = reference_ranges_used<T>(forward, scope);
-      const std::span<const Affine<T>> grids = reference_grids<T>(ranges, scope);
+      const std::span<const Affine<T>> grids = grids_of<ReferenceRanges<T>>(ranges, scope);
       T* d_min = data_or_null<T>(context.d_inputs[1]);
       T* d_max = data_or_null<T>(context.d_inputs[2]);
       const std::span<const T> x = forward.input(0).values<T>();
@@ -220,8 +239,8 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
       count_dampened<T>(context);
       ScratchScope scope;
       Observation<T> observation = taken<T>(context.observed, scope);
-      if (backend == Backend::kReference) return reference_store(context, observation);
-      if constexpr (std::is_same_v<T, float>) store(context, observation);
+      if (backend == Backend::kReference) return store<ReferenceRanges<T>>(context, observation);
+      if constexpr (std::is_same_v<T, float>) store<FastRanges>(context, observation);
     });
   }
 
@@ -243,51 +262,70 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
   bool observes(const ForwardContext& context) const {
     return context.training && attributes_.observes_range() && context.input(0).elements() > 0;
   }
-  /// Dampening does.
+  /// Whether dampening adds to the gradient of x.
   bool adds_to_gradient() const { return attributes_.is_training && attributes_.dampening > 0; }
   bool dampens(const Phase& phase) const { return adds_to_gradient() && phase.training; }
-  /// All that backward has to know where neither the range has a gradient nor dampening adds one: else it sums up what
-  /// lies below and above the range, or looks at the distance from the grid.
+  /// Whether backward needs no more than saved(): where neither the range has a gradient nor dampening adds one. Else
+  /// it sums up what lies below and above the range, or looks at the distance from the grid.
   bool backward_reads_mask() const { return attributes_.observes_range() && !adds_to_gradient(); }
 
-  /// The count of observations, or null for ranges that do not have one.
-  template <class T>
-  T* num_updates(const ForwardContext& context) const {
-    return traits_of(attributes_.range).counts_steps ? context.state[0]->data<T>() : nullptr;
-  }
   /// Counts the steps in which dampening acts.
   template <class T>
   void count_dampened(const ForwardContext& context) const {
     if (attributes_.dampening > 0 && context.training && quantizes(context))
       ++*context.state.back()->template data<T>();
   }
-  /// These steps, with this one.
+  /// The number of steps in which dampening has acted, with this one.
   template <class T>
   std::int64_t dampened_steps(const ForwardContext& forward) const {
     return static_cast<std::int64_t>(*forward.state.back()->template data<T>());
   }
 
-  /// Makes the ranges of this step of what was observed, and stages them (as updates) with the count of observations
-  /// (context.state).
-  void store(const ForwardContext& context, Observation<float>& observation) const {
-    update_ranges(attributes_, observation,
-                  {.min = context.update_of(1)->values<float>(),
-                   .max = context.update_of(2)->values<float>(),
-                   .num_updates = num_updates<float>(context)});
-  }
-
-  /// The ranges of this step, stored.
-  std::span<const Range<float>> observed_ranges(const ForwardContext& context, ScratchScope& scope) const {
-    Observation<float> observation = observe(context.input(0).values<float>(), context.input(1).elements(), scope);
+  /// The ranges of this step: observed and stored, or as they came.
+  template <class Ranges, class T = typename Ranges::Number>
+  std::span<const Range<T>> ranges_of_step(const ForwardContext& context, ScratchScope& scope) const {
+    if (!observes(context)) return ranges_in<T>(context.input(1), context.input(2), scope);
+    Observation<T> observation = Ranges::observe(context.input(0).values<T>(), context.input(1).elements(), scope);
     leave(observation, context.observed);
-    store(context, observation);
+    store<Ranges>(context, observation);
     return observation.ranges;
   }
 
-  std::span<const Affine<float>> grids_of(std::span<const Range<float>> ranges, ScratchScope& scope) const {
-    const std::span<Affine<float>> grids = scope.take<Affine<float>>(ranges.size());
-    for (std::size_t c = 0; c < ranges.size(); ++c) grids[c] = grid_of(ranges[c], attributes_.grid_options());
+  /// Makes the ranges of this step of what was observed, and stages them (as updates) with the count of observations
+  /// (context.state), if their kind has one.
+  template <class Ranges, class T = typename Ranges::Number>
+  void store(const ForwardContext& context, Observation<T>& observation) const {
+    const bool counts = traits_of(attributes_.range).counts_steps;
+    Ranges::learn(attributes_, observation,
+                  {.min = context.update_of(1)->values<T>(),
+                   .max = context.update_of(2)->values<T>(),
+                   .num_updates = counts ? context.state[0]->data<T>() : nullptr});
+  }
+
+  template <class Ranges, class T = typename Ranges::Number>
+  std::span<const Affine<T>> grids_of(std::span<const Range<T>> ranges, ScratchScope& scope) const {
+    const std::span<Affine<T>> grids = scope.take<Affine<T>>(ranges.size());
+    for (std::size_t c = 0; c < ranges.size(); ++c) grids[c] = Ranges::grid(ranges[c], attributes_.grid_options());
     return grids;
+  }
+
+  /// For backward: the ranges that the forward run stored, or took as they came.
+  template <class T>
+  std::span<const Range<T>> stored_ranges(const ForwardContext& forward, ScratchScope& scope) const {
+    return observes(forward) ? ranges_in<T>(*forward.update_of(1), *forward.update_of(2), scope)
+                             : ranges_in<T>(forward.input(1), forward.input(2), scope);
+  }
+
+  /// The reference saves no mask, so it looks again whether the forward run had a NaN or an infinity: nothing was
+  /// stored then, and the ranges were NaN.
+  template <class T>
+  std::span<const Range<T>> reference_ranges_used(const ForwardContext& forward, ScratchScope& scope) const {
+    if (observes(forward)) {
+      Observation<T> observation =
+          ReferenceRanges<T>::observe(forward.input(0).values<T>(), forward.input(1).elements(), scope);
+      if (!reference::widen_observed(observation, attributes_.grid_options())) return observation.ranges;
+    }
+    return stored_ranges<T>(forward, scope);
   }
 
   PackedForm packed_form(std::int64_t elements, std::int64_t grids) const {
@@ -303,46 +341,6 @@ class FakeQuantOp final : public OpOf<FakeQuant>, public ObservesBatch, public P
       return CodeGrid{grid.scale, grid.zero_point};
     });
     pack(form, y.data<float>(), *context.packed);
-  }
-
-  // The same in the reference backend.
-
-  template <class T>
-  Observation<T> reference_observe(const ForwardContext& context, ScratchScope& scope) const {
-    const auto channels = static_cast<std::size_t>(context.input(1).elements());
-    return reference::observe(context.input(0).values<T>(), scope.take<Range<T>>(channels));
-  }
-
-  template <class T>
-  void reference_store(const ForwardContext& context, Observation<T>& observation) const {
-    reference::learn_ranges({attributes_.range, attributes_.ema_decay, attributes_.grid_options()}, observation,
-                            context.update_of(1)->data<T>(), context.update_of(2)->data<T>(), num_updates<T>(context));
-  }
-
-  template <class T>
-  std::span<const Range<T>> reference_ranges(const ForwardContext& context, ScratchScope& scope) const {
-    if (!observes(context)) return ranges_in<T>(context.input(1), context.input(2), scope);
-    Observation<T> observation = reference_observe<T>(context, scope);
-    leave(observation, context.observed);
-    reference_store(context, observation);
-    return observation.ranges;
-  }
-
-  /// The ranges that the forward run used: it saves nothing, so they are found again.
-  template <class T>
-  std::span<const Range<T>> reference_ranges_used(const ForwardContext& context, ScratchScope& scope) const {
-    if (!observes(context)) return ranges_in<T>(context.input(1), context.input(2), scope);
-    Observation<T> observation = reference_observe<T>(context, scope);
-    // Nothing was stored then.
-    if (!reference::widen_observed(observation, attributes_.grid_options())) return observation.ranges;
-    return ranges_in<T>(*context.update_of(1), *context.update_of(2), scope);
-  }
-
-  template <class T>
-  std::span<const Affine<T>> reference_grids(std::span<const Range<T>> ranges, ScratchScope& scope) const {
-    const std::span<Affine<T>> grids = scope.take<Affine<T>>(ranges.size());
-    for (std::size_t c = 0; c < ranges.size(); ++c) grids[c] = reference::grid(ranges[c], attributes_.grid_options());
-    return grids;
   }
 };
 

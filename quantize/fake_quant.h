@@ -39,9 +39,9 @@ struct FakeQuantAttributes {
   /// A training run takes the range from x; otherwise min and max are taken as they are, with gradients
   /// (range_training.h).
   bool observes_range() const { return is_training && traits_of(range).observes; }
-  /// The coefficient in the step that is the `step`-th to quantize, 1 the first.
+  /// The coefficient of dampening in the step that is the `step`-th to quantize, 1 the first.
   double dampening_in(std::int64_t step) const;
-  /// At that value of the quantization step counter.
+  /// Whether a run quantizes, with the quantization step counter at that value.
   bool quantizes(std::int64_t quantization_step) const { return !is_training || quantization_step >= delay; }
   GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric, power_of_two}; }
   void visit(AttributeVisitor& visitor) {

@@ -42,7 +42,7 @@ class QuantizerOfChain final : public layers::ChainQuantizer {
   }
 
  private:
-  /// Stored, too.
+  /// The range that a step makes of what it observed; it is stored, too.
   Range<float> range_of_step(const layers::ChainRange& range, const layers::ObservedRange& observed) const {
     Range<float> of_step = {observed.least, observed.largest};
     Observation<float> observation{std::span(&of_step, 1), observed.has_nan};

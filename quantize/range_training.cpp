@@ -74,7 +74,8 @@ T move_towards(T range, T value, double weight) {
 template float move_towards(float, float, double);
 template double move_towards(double, double, double);
 
-void update_ranges(const FakeQuantAttributes& attributes, Observation<float>& observation, const StoredRange& stored) {
+void update_ranges(const FakeQuantAttributes& attributes, Observation<float>& observation,
+                   const StoredRange<float>& stored) {
   if (!widen(observation, attributes.grid_options())) return;
   const RangeKindTraits& kind = traits_of(attributes.range);
   if (kind.counts_steps) {
