@@ -26,7 +26,7 @@ struct QuantizerRow {
   Output tensor;
   std::string name;
   FakeQuantAttributes attributes;
-  /// Only of one to insert.
+  /// Where the range of a quantizer to insert starts.
   InitialRange initial = {};
   int channel_axes = 0;
   /// All uses of the tensor, and the graph's outputs, move to it.
@@ -83,8 +83,8 @@ struct PatternDecision {
 /// An op that gets a range of its own (gets_range()) without a quantizer.
 struct LeftFloat {
   std::string reason;
-  /// Its only reader, if that is quantized instead: a clamp or, behind a scale and shift, another one, which may be
-  /// left to the next one in turn.
+  /// The op's only reader, if that is quantized instead: a clamp or, behind a scale and shift, another one, which may
+  /// be left to the next one in turn.
   const Node* next = nullptr;
 };
 

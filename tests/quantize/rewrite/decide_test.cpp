@@ -66,6 +66,30 @@ TEST(Decide, AQuantizerThatIsThereGetsMoreReaders) {
   EXPECT_EQ(decisions.quantizers[0].readers, (std::vector<Use>{{&toy.graph.at("b/Conv2D"), 1}}));
 }
 
+TEST(Decide, WhatBecameOfEachPattern) {
+  const ToyGraph toy("images | conv a | conv b; other | conv fixed =[1,1,2,2]c");
+  RewriteOptions options;
+  for (const char* pattern : {"a", "?", "b", "fixed", "none"})
+    options.layer_bits.push_back({.pattern = pattern, .weight_bits = 4});
+  const Decisions decisions = decided(toy.graph, options);
+  Names fates;
+  for (const PatternDecision& pattern : decisions.patterns)
+    fates.push_back(concat(pattern.bits->pattern, pattern.decides ? " decides, " : " does not, ",
+                           pattern.layer  ? pattern.layer->match->layer->name()
+                           : pattern.skip ? pattern.skip->layer->name() + " is skipped"
+                                          : "matches none"));
+  EXPECT_EQ(fates, (Names{"a decides, a/Conv2D", "? decides, a/Conv2D", "b does not, b/Conv2D",
+                          "fixed does not, fixed/Conv2D is skipped", "none does not, matches none"}));
+}
+
+TEST(Decide, RequestsThatMeetNothing) {
+  const ToyGraph toy("images | conv a");
+  const Decisions none = decided(toy.graph), all = decided(toy.graph, {.input_bits = 4, .float_pools = true});
+  EXPECT_FALSE(none.misses_pools || none.misses_inputs);
+  EXPECT_TRUE(all.misses_pools && all.misses_inputs);
+  EXPECT_FALSE(decided(toy.graph, {.input_bits = 4, .quantize_input = true}).misses_inputs);
+}
+
 TEST(Decide, AScopeWithoutLayersIsNamed) {
   const ToyGraph toy(kNet);
   EXPECT_EQ(decided(toy.graph).missed_scope, "");
