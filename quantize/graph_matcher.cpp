@@ -90,12 +90,12 @@ std::vector<Match> GraphMatcher::match_inputs(const Pattern& pattern, const Node
     in_this_order();
     return matches;
   }
-  std::vector<std::size_t> places(pattern.inputs.size());
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
+  std::vector<std::size_t> permutation(pattern.inputs.size());
+  for (std::size_t i = 0; i < permutation.size(); ++i) permutation[i] = i;
   do {
-    for (std::size_t i = 0; i < places.size(); ++i) wanted[i] = pattern.inputs[places[i]];
+    for (std::size_t i = 0; i < permutation.size(); ++i) wanted[i] = pattern.inputs[permutation[i]];
     in_this_order();
-  } while (std::ranges::next_permutation(places).found);
+  } while (std::ranges::next_permutation(permutation).found);
   return matches;
 }
 

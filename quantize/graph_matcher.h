@@ -45,7 +45,7 @@ PatternRef op(std::vector<std::string_view> types, std::vector<PatternRef> input
 PatternRef op_unordered(std::vector<std::string_view> types, std::vector<PatternRef> inputs);
 PatternRef op_over_all(std::vector<std::string_view> types, PatternRef every_input);
 PatternRef one_of(std::vector<PatternRef> alternatives);
-/// The same pattern, but only for tensors of at most that rank.
+/// `pattern`, but only for tensors of at most that rank.
 PatternRef rank_up_to(int max_rank, const PatternRef& pattern);
 
 /// One way to lay a pattern over a graph.

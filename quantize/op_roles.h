@@ -22,9 +22,9 @@ enum class OpRole : std::uint16_t {
   kLayer = 1 << 2,
   /// Only clamps, so that the op before it needs no range of its own: Relu, Relu6, Clip.
   kClamp = 1 << 3,
-  /// Its output has the range of input 0: MaxPool, Reshape, Identity, Slice, Pad (zero is exact in every range), ...
+  /// The output has the range of input 0: MaxPool, Reshape, Identity, Slice, Pad (zero is exact in every range), ...
   kKeepsRange = 1 << 4,
-  /// Outside of layers its output gets a range of its own: Add, Mul, AvgPool, Relu, ...
+  /// Outside of layers the output gets a range of its own: Add, Mul, AvgPool, Relu, ...
   kRequantized = 1 << 5,
   /// Requantized ops that RewriteOptions::float_pools leaves alone: AvgPool, Mean, Concat.
   kPool = 1 << 6,
@@ -61,7 +61,7 @@ std::optional<OutputRange> output_range(std::string_view type);
 
 /// The types that have one of the roles.
 std::vector<std::string_view> types_with(OpRole roles);
-/// As the functions of these names that take types (graph_matcher.h).
+/// source_through() and uses_through() of graph_matcher.h, through ops of these roles.
 Output source_through(Output tensor, OpRole roles);
 std::vector<Use> uses_through(Output tensor, OpRole roles);
 

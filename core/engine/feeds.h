@@ -24,7 +24,7 @@ Feeds slice_of(const Feeds& feeds, int k);
 
 /// The placeholders that are fed bytes in the place of numbers, for which a plan is compiled (PlanRequest::coded).
 std::vector<Output> coded_placeholders(const Graph& graph, const Feeds& feeds);
-/// The same question without an answer that needs memory: whether it is these.
+/// Whether `placeholders` are coded_placeholders(), found without memory for a list.
 bool are_coded(const Graph& graph, const Feeds& feeds, const std::vector<Output>& placeholders);
 
 /// Gives a plan that was compiled for such feeds its inputs. Bytes are copied, all else is shared. Throws Error for a

@@ -37,7 +37,7 @@ void Profile::record(ProfilePhase phase, std::string_view name, std::string_view
 void Profile::end_step(std::int64_t number, Time begin, Time end) {
   Step step{.number = number, .begin = begin, .end = end, .events = {}};
   if (kept_.size() == kKeptSteps) {
-    // Its memory is used again.
+    // The memory of the oldest step is used again.
     step.events.swap(kept_.front().events);
     kept_.pop_front();
     step.events.clear();

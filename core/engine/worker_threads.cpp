@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// As in core/team/team.cpp: sleep and wake-up take about as long.
+/// How long a thread looks before it sleeps, as in core/team/team.cpp: sleep and wake-up take about as long.
 constexpr std::chrono::microseconds kSpinTime(50);
 
 /// Waits while `word` is `value`, first without sleep.

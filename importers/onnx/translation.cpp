@@ -84,8 +84,8 @@ bool is_in_order(const std::vector<std::int64_t>& extents, const std::vector<std
   return std::ranges::is_sorted(axes_as_they_lie(extents, order));
 }
 
-bool lie_alike(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& a,
-               const std::vector<std::int64_t>& b) {
+bool same_layout(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& a,
+                 const std::vector<std::int64_t>& b) {
   return axes_as_they_lie(extents, a) == axes_as_they_lie(extents, b);
 }
 
@@ -177,7 +177,7 @@ Activation Translation::without_border(Activation x, const std::string& scope) {
 
 Activation Translation::as_images(const OnnxNode& node, Activation x) {
   if (is_spatial(x.order)) return x;
-  if (x.extents.size() == 3 && lie_alike(x.extents, x.order, kSequenceOrder)) {
+  if (x.extents.size() == 3 && same_layout(x.extents, x.order, kSequenceOrder)) {
     x.order = kSequenceOrder;
     x.output = layers::reshape(graph_, name(scope_of(node), "Reshape"), x.output,
                                {.shape = shape_of(x.extents, x.order).to_vector()});

@@ -84,8 +84,8 @@ bool is_spatial(const std::vector<std::int64_t>& order);
 bool is_in_order(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order);
 
 /// Whether the numbers of an example lie in the same places with either order of axes.
-bool lie_alike(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& a,
-               const std::vector<std::int64_t>& b);
+bool same_layout(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& a,
+                 const std::vector<std::int64_t>& b);
 
 /// A graph while it grows out of an ONNX model, node by node.
 class Translation {

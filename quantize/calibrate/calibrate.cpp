@@ -13,7 +13,7 @@
 namespace miniqat::quantize {
 namespace {
 
-/// As a quantizer in training stores what it observes.
+/// The range that a quantizer in training would store for an observed one.
 Range<float> stored(Range<float> range, const GridOptions& options) {
   Observation<float> observation{.ranges = std::span(&range, 1)};
   widen(observation, options);

@@ -11,7 +11,7 @@
 
 namespace miniqat::quantize {
 
-/// Without the batch, which everything that an integer model can hold keeps.
+/// The shape of one example: without the batch, which everything that an integer model can hold keeps.
 inline Shape example_of(const Shape& shape) { return Shape(shape.extents().subspan(1)); }
 
 /// Walks through an evaluation graph from its input to its output, and makes an integer model on the way. Each tensor
@@ -45,7 +45,7 @@ class GraphWalk {
   Value two_operands(const Node& node);
   /// A node whose input `x` moves and whose other one does not.
   Value scaled_and_shifted(const Node& node, int x);
-  /// The same, with what it does to x.
+  /// A node that does `own` to its input `x`.
   Value scaled_and_shifted(const Node& node, int x, const ScaleShift& own);
   Value clamped(const Node& node);
   Value joined(const Node& node);

@@ -17,7 +17,7 @@ namespace miniqat::quantize {
 /// MaxPool, Reshape, Pad or Slice behind an operation that waits for its grid: these do the same to numbers on any.
 struct Rearrangement {
   std::string operation;
-  /// Its output, by the graph's name.
+  /// The operation's output, by the graph's name.
   std::string tensor;
   integer::Action action;
   Shape shape;

@@ -24,7 +24,7 @@ class StaticValues {
   /// The value of a tensor that does not depend on a feed and that is read by a node that does; or, where that one
   /// comes from a quantizer (also through Identity), of the quantizer's inputs. Throws Error naming any other tensor.
   const Tensor& value(Output tensor) const;
-  /// The same, but null for any other tensor.
+  /// value() of the tensor, but null where that throws.
   const Tensor* find(Output tensor) const;
 
  private:

@@ -20,7 +20,7 @@ struct Foldable {
 
 struct FoldingVerdict {
   std::optional<Foldable> foldable = {};
-  /// Not foldable because it is folded.
+  /// The batch norm is folded already, and so it is not foldable.
   bool already = false;
   /// The layer before it, if nothing between the two is in the way.
   const Node* layer = nullptr;

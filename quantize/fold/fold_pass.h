@@ -37,7 +37,7 @@ struct Scope {
   std::string outside() const;
 };
 
-/// As in RewriteOptions (rewrite/rewrite.h).
+/// The options of folding, as in RewriteOptions (rewrite/rewrite.h).
 struct FoldOptions {
   std::optional<std::int64_t> freeze_bn_delay = {};
   BnFold bn_fold = BnFold::kTf;
@@ -51,7 +51,8 @@ struct BatchNormReport {
   bool folded = false;
   /// Into which layer, or why not.
   std::string text;
-  /// It was spelled out in primitive ops and took the moments of its input: its moving statistics start anew.
+  /// The batch norm was spelled out in primitive ops and took the moments of its input: its moving statistics start
+  /// anew.
   bool fresh_statistics = false;
   /// How a batch norm that is still there is folded, whether it trains, and whether its statistics freeze one day.
   std::optional<BnFold> folding = {};

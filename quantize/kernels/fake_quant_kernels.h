@@ -49,14 +49,14 @@ ChannelGrids channel_grids(std::span<const Affine<float>> grids, ScratchScope& s
 
 /// y = fake_quantize(x). y may be x.
 void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
-/// The same with one grid for all.
+/// y = fake_quantize(x) with one grid for all channels. y may be x.
 void fake_quant_piece(const float* x, float* y, std::int64_t n, const Affine<float>& grid);
 
 // Whole tensors, shared between the threads where that pays.
 
 /// y = fake_quantize(x). y may be x. With `mask`, of mask_words(n) words, also writes down where the gradient passes.
 void fake_quant_forward(const float* x, float* y, std::int64_t n, const ChannelGrids& grids, std::uint32_t* mask);
-/// The same with one grid per channel (all of the same bits).
+/// fake_quant_forward() with a grid for each channel (all of the same bits).
 void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<const Affine<float>> grids,
                         std::uint32_t* mask);
 
@@ -72,9 +72,9 @@ struct RangeSums {
   double inside = 0;
 };
 
-/// The same from x itself, and sums per channel, taken in double: none where `sums` is empty, RangeSums::inside only if
-/// asked for. dx may be null, or dy. Inside a range that is not empty dx gets pull * (x - fake_quantize(x)) in
-/// addition.
+/// dx without a mask, from x itself, and sums per channel, taken in double: none where `sums` is empty,
+/// RangeSums::inside only if asked for. dx may be null, or dy. Inside a range that is not empty dx gets
+/// pull * (x - fake_quantize(x)) in addition.
 void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
                          std::span<RangeSums> sums, bool with_inside, float pull = 0);
 
@@ -90,7 +90,7 @@ struct FakeQuantLoops {
   /// y = fake_quantize(x): for one channel, whose numbers are the arrays' first, and for rows of channels.
   void (*forward_one)(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
   void (*forward_rows)(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
-  /// The same, and the mask, at the start of a block. x[0] is at `place` in its row.
+  /// y = fake_quantize(x), and the mask, at the start of a block. x[0] is at `place` in its row.
   void (*forward_mask)(const float* x, float* y, std::int64_t n, std::uint32_t* mask, const ChannelGrids& grids,
                        std::int64_t place);
   /// dx = dy where the mask has a 1, else 0.

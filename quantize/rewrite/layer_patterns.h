@@ -14,7 +14,7 @@ namespace miniqat::quantize {
 struct FusedEdge {
   const Node* producer = nullptr;
   const Node* consumer = nullptr;
-  /// Its role for the layer: "computed with", "bias of", "weights of".
+  /// The edge's role for the layer: "computed with", "bias of", "weights of".
   std::string_view role;
 };
 
@@ -59,14 +59,14 @@ struct LayerSkip {
   std::string reason = {};
   /// From the layer to the BatchNorm, where it only feeds the batch statistics of its folded twin: nothing to quantize.
   std::vector<const Node*> for_statistics = {};
-  /// It is no part of the network (unused_nodes): nothing of it is quantized, and nobody misses that.
+  /// The layer is no part of the network (unused_nodes): nothing of it is quantized, and nobody misses that.
   bool is_unused = false;
 
   bool is_for_statistics() const { return !for_statistics.empty(); }
 };
 
 struct LayerSearch {
-  /// Both in topological order; every layer of the graph is in one of them.
+  /// Matches and skips are in topological order; every layer of the graph is in one of the two.
   std::vector<LayerMatch> matches = {};
   std::vector<LayerSkip> skips = {};
   Scope scope = {};

@@ -40,7 +40,7 @@ class LayerSettings {
   QuantizerSettings output, sums;
   /// Whether residual sums have more bits than activations.
   bool widens_sums = false;
-  /// As asked for, if they are.
+  /// The bits that are asked for residual sums, if any are.
   std::optional<std::int64_t> sums_bits;
   const LayerBits* bits = nullptr;
 
@@ -63,7 +63,7 @@ class LayerSettingsIndex {
   LayerSettingsIndex(const Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options);
 
   LayerSettings of(const LayerMatch& match) const;
-  /// Without the ends of a network, whose settings are no pattern's.
+  /// The settings of layers that a pattern decides about, or none (null), and that are no ends of the network.
   LayerSettings by_pattern(const LayerBits* bits) const { return LayerSettings(options_, bits); }
   /// The settings of quantizers behind layers that belong to none.
   LayerSettings behind_layers() const { return LayerSettings(options_); }

@@ -129,7 +129,7 @@ struct LayerQuantizers {
 
 /// Something that was rewritten before with another setting than the options have; it stays as it is.
 struct SettingConflict {
-  /// As in RewriteOptions, "bits_config" for layer_bits.
+  /// The setting's name as in RewriteOptions, "bits_config" for layer_bits.
   std::string setting;
   /// "conv1/weights_quant has 2 bits, not 8".
   std::string text;

@@ -93,7 +93,7 @@ class ViewsOfPacked {
   }
 
  private:
-  /// As it is, by a node that is no view of it, or as a fetch.
+  /// Whether a node that is no view of the tensor reads its numbers, or a fetch does.
   bool is_read_in_forward(const TensorKey& root, const TensorLives& lives) const {
     const int end = end_step(nodes_);
     const auto is_fetched = [&](const TensorKey& key) { return lives.at(key).last_read >= end; };

@@ -77,7 +77,7 @@ struct Plan {
     Tensor tensor = {};
     /// The current value; the session's.
     Tensor* value = nullptr;
-    /// Its node ObservesBatch in this phase.
+    /// The node that updates it is an ObservesBatch in this phase.
     bool observed = false;
   };
 

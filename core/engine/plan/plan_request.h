@@ -53,7 +53,7 @@ class Delays {
 struct PlanMemory {
   /// The arena: all activations, gradients and saved tensors, overlaid by liveness.
   std::size_t arena = 0;
-  /// Their size if none shared memory with another.
+  /// The size of all these if none shared memory with another.
   std::size_t unshared = 0;
   /// Nodes that run, and the steps they run in: fused nodes are one.
   int nodes = 0;
