@@ -55,7 +55,7 @@ foreach(room ${header_rooms})
     REGEX "/(kernels|chain|reference|page)$" EXCLUDE
     REGEX "exporters/(onnx|tflite)/(graph|rules)\\.h$" EXCLUDE
     REGEX "importers/onnx/(hard_swish|literal|node|ops|reshaping|translation|windows)\\.h$" EXCLUDE
-    REGEX "(layers/unary_op|quantize/(fake_quant_in_chain|range_training))\\.h$" EXCLUDE)
+    REGEX "(layers/unary_op|models/networks|quantize/(fake_quant_in_chain|range_training))\\.h$" EXCLUDE)
 endforeach()
 
 set(doc_folder ${CMAKE_INSTALL_DATADIR}/doc/miniqat)

@@ -1,9 +1,8 @@
-#include "models/lenet.h"
-
 #include <functional>
 #include <string>
 
 #include "models/blocks.h"
+#include "models/networks.h"
 
 namespace miniqat::models {
 namespace {
@@ -24,15 +23,16 @@ Output lenet_of(Graph& graph, Output images, const ModelOptions& options, const 
 
 }  // namespace
 
+/// The LeNet of TensorFlow's MNIST tutorial: conv 5x5x32 SAME, Relu, max pool 2, conv 5x5x64 SAME, Relu, max pool 2,
+/// dense 1024, Relu, dropout 0.5, dense `outputs`. Nodes live under conv1, pool1, conv2, pool2, fc1, dropout, fc2.
 Output lenet(Graph& graph, Output images, const ModelOptions& options) {
-  require_input("lenet", images.shape());
   return lenet_of(graph, images, options, [&](const std::string& name, Output x, const ConvBlock& block) {
     return conv_relu(graph, name, x, block);
   });
 }
 
+/// lenet with batch norms instead of biases after its convolutions, before their Relus.
 Output lenet_bn(Graph& graph, Output images, const ModelOptions& options) {
-  require_input("lenet_bn", images.shape());
   const Normalisation normalisation = {.activation = Activation::kRelu,
                                        .batch_norm = {.decay = options.batch_norm_decay}};
   return lenet_of(graph, images, options, [&](const std::string& name, Output x, const ConvBlock& block) {
@@ -40,8 +40,9 @@ Output lenet_bn(Graph& graph, Output images, const ModelOptions& options) {
   });
 }
 
+/// LeNet-5 after LeCun et al. 1998 with Relu and max pools: conv 5x5x6 SAME, pool 2, conv 5x5x16 VALID, pool 2, dense
+/// 120, 84, `outputs`.
 Output lenet5(Graph& graph, Output images, const ModelOptions& options) {
-  require_input("lenet5", images.shape());
   const auto wide = [&](std::int64_t channels) { return scaled(channels, options.width); };
   Output x = conv_relu(graph, "conv1", images, {.channels = wide(6), .kernel = 5});
   x = max_pool(graph, "pool1", x);

@@ -10,15 +10,7 @@
 #include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "layers/layers.h"
-#include "models/autoencoder.h"
-#include "models/ds_cnn.h"
-#include "models/lenet.h"
-#include "models/mlp.h"
-#include "models/mobilenet_v1.h"
-#include "models/mobilenet_v2.h"
-#include "models/resnet20.h"
-#include "models/resnet8.h"
-#include "models/wake_word.h"
+#include "models/networks.h"
 
 namespace miniqat::models {
 
@@ -81,18 +73,21 @@ bool takes(const Model& model, int rank) {
   return false;
 }
 
-}  // namespace
-
-void require_input(std::string_view model, const Shape& images) {
-  const Model& wanted = find_model(model);
-  if (takes(wanted, images.rank() - 1)) return;
+[[noreturn]] void refuse_input(const Model& model, const Shape& images) {
   std::vector<std::string> others;
   for (const Model& other : model_table())
     if (takes(other, images.rank() - 1)) others.emplace_back(other.name);
   const auto extents = images.extents();
   const Shape example = extents.empty() ? Shape{} : Shape(extents.subspan(1));
-  fail(model, " takes ", kExamples[static_cast<std::size_t>(wanted.examples)],
+  fail(model.name, " takes ", kExamples[static_cast<std::size_t>(model.examples)],
        others.empty() ? concat(", not ", example) : concat("; ", joined(others), " take ", example));
+}
+
+}  // namespace
+
+Output Model::build(Graph& graph, Output images, const ModelOptions& options) const {
+  if (!takes(*this, images.shape().rank() - 1)) refuse_input(*this, images.shape());
+  return network(graph, images, options);
 }
 
 ModelSize size_of(const Graph& graph, std::int64_t batch) {

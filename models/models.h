@@ -20,10 +20,6 @@ struct ModelOptions {
   double batch_norm_decay = 0.99;
 };
 
-/// A model by name: builds its layers onto `images` [n, ...] and returns [n, outputs]. Throws Error for a rank that it
-/// does not take, and names the models that do.
-using Builder = Output (*)(Graph& graph, Output images, const ModelOptions& options);
-
 /// The examples that a model takes.
 enum class Examples {
   /// [h, w, c].
@@ -40,7 +36,8 @@ struct Model {
   /// The published input without its batch, [h, w, c] of pictures, and the published number of outputs.
   Shape image;
   std::int64_t outputs;
-  Builder build;
+  /// Builds the layers onto `images` of a rank that the model takes.
+  Output (*network)(Graph& graph, Output images, const ModelOptions& options);
   Examples examples = Examples::kPictures;
   /// Whether the reference network's layers before a batch norm have biases, which a batch norm makes useless: it takes
   /// the mean away. Ours have none.
@@ -50,6 +47,9 @@ struct Model {
 
   /// The published input of a batch.
   Shape input(std::int64_t batch) const;
+  /// Builds its layers onto `images` [n, ...] and returns [n, outputs]. Throws Error for a rank that it does not take:
+  /// the line names the shape of an example and the models that take it.
+  Output build(Graph& graph, Output images, const ModelOptions& options) const;
 };
 
 /// All models, in the order in which `miniqat models` lists them.
@@ -60,10 +60,6 @@ std::vector<std::string> model_names();
 
 /// Throws Error that lists the known names.
 const Model& find_model(std::string_view name);
-
-/// For builders: throws Error when the model does not take `images` [n, ...] of that rank. The line names the shape of
-/// an example and the models that take it.
-void require_input(std::string_view model, const Shape& images);
 
 struct ModelSize {
   std::int64_t parameters = 0;
