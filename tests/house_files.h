@@ -45,6 +45,24 @@ inline std::vector<std::filesystem::path> scripts(const std::string& folder) {
   });
 }
 
+/// The headers of ours that a file includes, and those that these include.
+inline std::set<std::filesystem::path> headers_behind(const std::filesystem::path& file) {
+  const std::string head = "#include \"";
+  std::set<std::filesystem::path> found;
+  std::vector<std::filesystem::path> pending = {file};
+  while (!pending.empty()) {
+    const std::filesystem::path next = pending.back();
+    pending.pop_back();
+    for (const std::string& line : lines_of(next)) {
+      if (!line.starts_with(head)) continue;
+      const std::string name = line.substr(head.size(), line.rfind('"') - head.size());
+      const std::filesystem::path header = std::filesystem::path(MINIQAT_SOURCE_DIR) / name;
+      if (std::filesystem::exists(header) && found.insert(header).second) pending.push_back(header);
+    }
+  }
+  return found;
+}
+
 inline std::string without_indent(const std::string& line) {
   const std::size_t first = line.find_first_not_of(' ');
   return first == std::string::npos ? "" : line.substr(first);

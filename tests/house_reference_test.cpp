@@ -1,5 +1,5 @@
-// The references specify: each reads by itself, and no fast path goes through one. (That a reference goes through no
-// fast path is a matter of its few headers.)
+// The references specify, and so do the plain loops of integers: each reads by itself, and no fast path goes through
+// one. (That a reference goes through no fast path is a matter of its few headers.)
 
 #include <gtest/gtest.h>
 
@@ -17,23 +17,6 @@ namespace miniqat::house_test {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The headers of ours that a file includes, and those that these include.
-std::set<fs::path> headers_behind(const fs::path& file) {
-  const std::string head = "#include \"";
-  std::set<fs::path> found;
-  std::vector<fs::path> pending = {file};
-  while (!pending.empty()) {
-    const fs::path next = pending.back();
-    pending.pop_back();
-    for (const std::string& line : lines_of(next)) {
-      if (!line.starts_with(head)) continue;
-      const fs::path header = fs::path(MINIQAT_SOURCE_DIR) / line.substr(head.size(), line.rfind('"') - head.size());
-      if (found.insert(header).second) pending.push_back(header);
-    }
-  }
-  return found;
-}
 
 bool is_reference(const fs::path& file) { return file.parent_path().filename() == "reference"; }
 
@@ -57,6 +40,41 @@ TEST(House, ASpecificationReadsByItself) {
       for (const fs::path& header : headers) EXPECT_LE(lines_of(header).size(), kSmall) << header << " for " << file;
     }
   EXPECT_GT(references, 12u);
+}
+
+/// A header of integer/ops holds the plain loops of its operations: they take spans, shapes and plain structs, and can
+/// be read without the rest.
+TEST(House, SpecificationsOfIntegersReadByThemselves) {
+  constexpr std::size_t kMostHeaders = 5;
+  int headers = 0;
+  for (const fs::path& file : sources("integer/ops")) {
+    if (file.extension() != ".h" || file.stem() == "operation_check") continue;
+    EXPECT_LE(headers_behind(file).size(), kMostHeaders) << file;
+    ++headers;
+  }
+  EXPECT_GT(headers, 7);
+}
+
+/// The fast loops of an operation lie beside its specification and call nothing of it. A layer with more padding than
+/// they have room for is left to the plain loops.
+TEST(House, FastIntegersDoNotCallTheirSpecification) {
+  static const std::regex specification(
+      R"(\b(apply|requantize|round_shift|place|less_zero_point|moved_place|stretched_place|for_each_tap)\()");
+  int calls = 0;
+  for (const char* folder : {"integer/ops", "integer/kernels"})
+    for (const fs::path& file : sources(folder)) {
+      const bool in_ops = folder == std::string("integer/ops");
+      const bool defines_it = in_ops && file.extension() == ".h" && !file.stem().string().ends_with("_loops");
+      if (defines_it) continue;
+      for (const std::string& line : lines_of(file)) {
+        const std::string code = line.substr(0, line.find("//"));
+        if (!std::regex_search(code, specification) || code.find("inline void requantize(V* sums") != code.npos)
+          continue;
+        EXPECT_EQ(file.filename(), "layer.cpp") << file << " must not have " << line;
+        ++calls;
+      }
+    }
+  EXPECT_EQ(calls, 1);
 }
 
 /// The lines that use a reference elsewhere than in the reference backend: in a function whose name has "reference_",
