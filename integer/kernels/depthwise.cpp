@@ -67,10 +67,11 @@ Depthwise::Depthwise(const Layer& layer, const TensorInfo& input, const TensorIn
       zero_point_(static_cast<std::uint8_t>(input.grid.zero_point)),
       groups_((window_.rows.window + 3) / 4),
       bias_(Shape{static_cast<std::int64_t>(order.size())}, DType::kInt32),
-      requantization_(in_order(channel_multipliers(layer), order), static_cast<std::int64_t>(order.size()),
-                      output.grid.zero_point, clamp) {
+      requantization_(in_order(by_channel(layer.multipliers, channels_), order),
+                      static_cast<std::int64_t>(order.size()), output.grid.zero_point, clamp) {
   const std::int64_t taps = window_.rows.window * window_.columns.window;
-  const auto difference = [&](std::int64_t tap, std::int64_t o) { return layer.weight_units(tap * channels_ + o); };
+  const std::vector<std::int32_t> differences = weight_differences(layer);
+  const auto difference = [&](std::int64_t tap, std::int64_t o) { return differences[tap * channels_ + o]; };
   for (std::size_t place = 0; place < order.size(); ++place) {
     const std::int64_t o = order[place];
     if (o >= channels_) continue;

@@ -1,6 +1,8 @@
 #include "integer/kernels/product.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "core/kernels/instruction_set.h"
@@ -20,10 +22,14 @@ bool fits_signed_byte(std::int32_t value) { return value >= -128 && value <= 127
 
 }  // namespace
 
-std::vector<Multiplier> channel_multipliers(const Layer& layer) {
-  std::vector<Multiplier> multipliers;
-  for (std::int64_t o = 0; o < layer.output_channels(); ++o) multipliers.push_back(layer.multiplier(o));
-  return multipliers;
+std::vector<std::int32_t> weight_differences(const Layer& layer) {
+  const std::size_t channels = layer.bias.size();
+  const auto zero_points = by_channel(layer.weight_zero_points, static_cast<std::int64_t>(channels));
+  const std::int32_t unit = std::max(1, 128 >> layer.weight_bits);
+  std::vector<std::int32_t> differences;
+  for (std::size_t i = 0; i < layer.weights.size(); ++i)
+    differences.push_back((layer.weights[i] - zero_points[i % channels]) * unit);
+  return differences;
 }
 
 PackedWeights::PackedWeights(const Layer& layer, const Grid& input, const Grid& output, const Clamp& clamp,
@@ -34,15 +40,16 @@ PackedWeights::PackedWeights(const Layer& layer, const Grid& input, const Grid& 
       weights_(Shape{round_up(columns_, shape.lanes) * groups_ * 4}, DType::kInt8),
       bias_(Shape{round_up(columns_, shape.lanes)}, DType::kInt32),
       corrections_(bias_.shape(), DType::kInt32),
-      requantization_(channel_multipliers(layer), bias_.elements(), output.zero_point, clamp) {
-  const std::int64_t count = layer.filter.elements();
+      requantization_(by_channel(layer.multipliers, columns_), bias_.elements(), output.zero_point, clamp) {
+  const std::vector<std::int32_t> differences = weight_differences(layer);
+  const auto zero_points = by_channel(layer.weight_zero_points, columns_);
   std::vector<std::int32_t> corrections(static_cast<std::size_t>(columns_));
   // Sums may leave 32 bits on the way; what they are in the end fits (Model::check), and they wrap.
   std::vector<std::uint32_t> sums(static_cast<std::size_t>(columns_));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t o = i % columns_;
-    if (!fits_signed_byte(layer.weight_units(i))) corrections[o] = kMiddle - layer.weight_zero_point(o);
-    sums[o] += static_cast<std::uint32_t>(layer.weight_units(i));
+  for (std::size_t i = 0; i < differences.size(); ++i) {
+    const std::size_t o = i % corrections.size();
+    if (!fits_signed_byte(differences[i])) corrections[o] = kMiddle - zero_points[o];
+    sums[o] += static_cast<std::uint32_t>(differences[i]);
   }
   for (std::int64_t o = 0; o < columns_; ++o) {
     const std::uint32_t constant = static_cast<std::uint32_t>(input.zero_point) * sums[o];
@@ -50,13 +57,13 @@ PackedWeights::PackedWeights(const Layer& layer, const Grid& input, const Grid& 
     corrections_.data<std::int32_t>()[o] = corrections[o];
     corrected_ = corrected_ || corrections[o] != 0;
   }
-  pack(layer, segment);
+  pack(differences, segment);
 }
 
-void PackedWeights::pack(const Layer& layer, std::int64_t segment) {
+void PackedWeights::pack(std::span<const std::int32_t> differences, std::int64_t segment) {
   const auto* corrections = corrections_.data<std::int32_t>();
   auto* packed = weights_.data<std::int8_t>();
-  const std::int64_t rows = layer.filter.elements() / columns_;
+  const std::int64_t rows = std::ssize(differences) / columns_;
   const std::int64_t padded_segment = round_up(segment, 4);
   constexpr int kNarrow = 64;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -65,7 +72,7 @@ void PackedWeights::pack(const Layer& layer, std::int64_t segment) {
       const std::int64_t first = o / shape_.columns * shape_.columns;
       const std::int64_t width = std::min(shape_.columns, round_up(columns_ - first, shape_.lanes));
       const std::int64_t place = first * groups_ * 4 + padded_row / 4 * width * 4 + (o - first) * 4 + padded_row % 4;
-      packed[place] = static_cast<std::int8_t>(layer.weight_units(row * columns_ + o) - corrections[o]);
+      packed[place] = static_cast<std::int8_t>(differences[row * columns_ + o] - corrections[o]);
       narrow_ = narrow_ && std::abs(packed[place]) <= kNarrow;
     }
   }

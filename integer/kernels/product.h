@@ -66,7 +66,7 @@ class PackedWeights {
   bool corrected() const { return corrected_; }
 
  private:
-  void pack(const Layer& layer, std::int64_t segment);
+  void pack(std::span<const std::int32_t> differences, std::int64_t segment);
 
   PanelShape shape_;
   std::int64_t columns_;
@@ -77,8 +77,16 @@ class PackedWeights {
   Requantization requantization_;
 };
 
-/// One multiplier for each output channel, also where the layer has one for all.
-std::vector<Multiplier> channel_multipliers(const Layer& layer);
+/// What a layer has once for all output channels or for each: for each.
+template <class T>
+std::vector<T> by_channel(std::vector<T> values, std::int64_t channels) {
+  values.resize(static_cast<std::size_t>(channels), T(values[0]));
+  return values;
+}
+
+/// q - z_w of a layer's weights, in the filter's order and the units of its sums: below 7 bits in steps of 2^(7 -
+/// bits). (Layer::weight_units() says the same; it is the specification's.)
+std::vector<std::int32_t> weight_differences(const Layer& layer);
 
 /// Rows of bytes to multiply with packed weights. Row i is not contiguous: its group g of four bytes lies at
 /// source + rows[i] + groups[g], so that windows over images need not be copied together.
