@@ -11,31 +11,13 @@
 
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
+#include "tests/optim/trainee.h"
 #include "tests/thread_counts.h"
 
 namespace miniqat::optim::adam_test {
 namespace {
 
-/// A variable with its slots, stepped by an optimizer.
-struct Trainee {
-  Tensor value;
-  Tensor m;
-  Tensor v;
-  std::int64_t step = 0;
-
-  explicit Trainee(const Shape& shape, float start) : value(shape), m(shape), v(shape) {
-    std::ranges::fill(value.values<float>(), start);
-  }
-
-  /// The first weight after a step with this gradient everywhere.
-  float after(const Adam& optimizer, float gradient_value) {
-    Tensor gradient(value.shape());
-    std::ranges::fill(gradient.values<float>(), gradient_value);
-    Tensor* slots[] = {&m, &v};
-    optimizer.apply({.name = "w", .value = &value, .gradient = &gradient, .slots = slots, .step = ++step});
-    return value.values<float>()[0];
-  }
-};
+using testing::Trainee;
 
 TEST(Adam, NamesItsSlots) {
   EXPECT_TRUE(std::ranges::equal(Adam({}).slot_names(), std::array<std::string_view, 2>{"m", "v"}));
@@ -48,8 +30,8 @@ TEST(Adam, ThreeStepsByHand) {
   EXPECT_NEAR(trainee.after(optimizer, 2), 1 - 1.0 / 3, 1e-6);
   // m = 0, v = 1.75: w stays
   EXPECT_NEAR(trainee.after(optimizer, -1), 1 - 1.0 / 3, 1e-6);
-  EXPECT_EQ(trainee.m.values<float>()[2], 0);
-  EXPECT_EQ(trainee.v.values<float>()[2], 1);
+  EXPECT_EQ(trainee.slots[0].values<float>()[2], 0);
+  EXPECT_EQ(trainee.slots[1].values<float>()[2], 1);
   // m = 2, corrected 2 / (7/8); v = 0.75 + 4, corrected 4.75 / (37/64)
   const double third = 0.5 * (2 / 0.875) / (std::sqrt(4.75 * 64 / 37) + 1);
   EXPECT_NEAR(trainee.after(optimizer, 4), 1 - 1.0 / 3 - third, 1e-6);
@@ -120,22 +102,21 @@ TEST(Adam, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
 TEST(Adam, ExactlyTheFormulaInFloats) {
   constexpr std::int64_t kCount = 1003;
   Trainee trainee({kCount, 1}, 0);
-  Tensor gradient(Shape{kCount, 1});
+  std::vector<float> gradient(kCount);
   for (std::int64_t i = 0; i < kCount; ++i) {
     trainee.value.data<float>()[i] = std::sin(static_cast<float>(i));
-    gradient.data<float>()[i] = std::cos(0.7f * static_cast<float>(i));
+    gradient[i] = std::cos(0.7f * static_cast<float>(i));
   }
   const Tensor before = trainee.value.clone();
-  Tensor* slots[] = {&trainee.m, &trainee.v};
-  Adam({.learning_rate = 0.25, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weight_decay = 0.5})
-      .apply({.name = "w", .value = &trainee.value, .gradient = &gradient, .slots = slots, .step = 1});
+  const Adam optimizer({.learning_rate = 0.25, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weight_decay = 0.5});
+  trainee.all_after(optimizer, gradient);
   for (std::int64_t i = 0; i < kCount; ++i) {
     const float w = before.data<float>()[i];
-    const float decayed = gradient.data<float>()[i] + 0.5f * w;
+    const float decayed = gradient[i] + 0.5f * w;
     const float first = 0.5f * decayed;
     const float second = 0.25f * decayed * decayed;
-    ASSERT_EQ(trainee.m.data<float>()[i], first) << i;
-    ASSERT_EQ(trainee.v.data<float>()[i], second) << i;
+    ASSERT_EQ(trainee.slots[0].data<float>()[i], first) << i;
+    ASSERT_EQ(trainee.slots[1].data<float>()[i], second) << i;
     ASSERT_EQ(trainee.value.data<float>()[i], w - 0.5f * first / (std::sqrt(second) * 2 + 0.125f)) << i;
   }
 }

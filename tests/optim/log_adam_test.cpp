@@ -15,31 +15,14 @@
 #include "optim/sgd.h"
 #include "quantize/affine.h"
 #include "tests/errors.h"
+#include "tests/optim/trainee.h"
 
 namespace miniqat::optim::log_adam_test {
 namespace {
 
 using Floats = std::vector<float>;
 
-/// A variable with its slots, stepped by an optimizer.
-struct Trainee {
-  Tensor value;
-  Tensor m;
-  Tensor v;
-  std::int64_t step = 0;
-
-  explicit Trainee(const Floats& start)
-      : value(Tensor::from<float>({static_cast<std::int64_t>(start.size())}, start).clone()),
-        m(value.shape()),
-        v(value.shape()) {}
-
-  Floats after(const LogAdam& optimizer, const Floats& gradient_values) {
-    const Tensor gradient = Tensor::from<float>(value.shape(), gradient_values);
-    Tensor* slots[] = {&m, &v};
-    optimizer.apply({.name = "w", .value = &value, .gradient = &gradient, .slots = slots, .step = ++step});
-    return {value.values<float>().begin(), value.values<float>().end()};
-  }
-};
+using testing::Trainee;
 
 TEST(LogAdam, NamesItsSlots) {
   EXPECT_TRUE(std::ranges::equal(LogAdam({}).slot_names(), std::array<std::string_view, 2>{"log_m", "log_v"}));
@@ -50,24 +33,24 @@ TEST(LogAdam, ThreeStepsByHand) {
   Trainee trainee({2});
   // g' = 3 * 2; m = 3, corrected 6; v = 0.25 * 36, corrected 36: the factor is exp(-0.5).
   double w = 2 * std::exp(-0.5);
-  EXPECT_NEAR(trainee.after(optimizer, {3})[0], w, 1e-6);
+  EXPECT_NEAR(trainee.all_after(optimizer, {3})[0], w, 1e-6);
   // g' = -6: m = -1.5, corrected by 1 - 1/4; v = 0.75 * 9 + 9 = 15.75, corrected by 1 - 9/16.
   const double second = (-1.5 / 0.75) / std::sqrt(15.75 * 16 / 7);
-  const float turned = trainee.after(optimizer, {static_cast<float>(-6 / w)})[0];
+  const float turned = trainee.all_after(optimizer, {static_cast<float>(-6 / w)})[0];
   w *= std::exp(-0.5 * second);
   EXPECT_NEAR(turned, w, 1e-6);
-  EXPECT_NEAR(trainee.m.values<float>()[0], -1.5, 1e-5);
-  EXPECT_NEAR(trainee.v.values<float>()[0], 15.75, 1e-5);
+  EXPECT_NEAR(trainee.slots[0].values<float>()[0], -1.5, 1e-5);
+  EXPECT_NEAR(trainee.slots[1].values<float>()[0], 15.75, 1e-5);
   // g' = 0: m = -0.75, corrected by 7/8; v = 0.75 * 15.75, corrected by 37/64.
   const double third = (-0.75 / 0.875) / std::sqrt(0.75 * 15.75 * 64 / 37);
-  EXPECT_NEAR(trainee.after(optimizer, {0})[0], w * std::exp(-0.5 * third), 1e-6);
+  EXPECT_NEAR(trainee.all_after(optimizer, {0})[0], w * std::exp(-0.5 * third), 1e-6);
 }
 
 // The range [-w, w] that is too wide: the gradient at both ends points outwards, and both come nearer to 0.
 TEST(LogAdam, AFirstStepIsTheRateWhateverSignAndSize) {
   const LogAdam optimizer({.learning_rate = 0.25});
   const Floats start = {1, -1, 3e-6f, -7e8f, 2};
-  const Floats after = Trainee(start).after(optimizer, {5, -5, 1e3f, 1e-4f, -1e-7f});
+  const Floats after = Trainee(start).all_after(optimizer, {5, -5, 1e3f, 1e-4f, -1e-7f});
   const Floats directions = {-1, -1, -1, 1, 1};
   for (std::size_t i = 0; i < start.size(); ++i)
     EXPECT_NEAR(after[i] / start[i], std::exp(0.25f * directions[i]), 1e-5) << i;
@@ -78,16 +61,16 @@ TEST(LogAdam, NeitherTheUnitNorTheSizeOfTheGradientMatters) {
   Trainee plain({0.5f}), other_unit({500}), steeper({0.5f});
   for (int step = 1; step <= 50; ++step) {
     const float g = std::sin(0.4f * static_cast<float>(step)) + 0.3f;
-    const float w = plain.after(optimizer, {g})[0];
-    EXPECT_NEAR(other_unit.after(optimizer, {g / 1000})[0] / 1000, w, 1e-6) << step;
-    EXPECT_NEAR(steeper.after(optimizer, {g * 1000})[0], w, 1e-6) << step;
+    const float w = plain.all_after(optimizer, {g})[0];
+    EXPECT_NEAR(other_unit.all_after(optimizer, {g / 1000})[0] / 1000, w, 1e-6) << step;
+    EXPECT_NEAR(steeper.all_after(optimizer, {g * 1000})[0], w, 1e-6) << step;
   }
   EXPECT_LT(plain.value.values<float>()[0], 0.45f);
 }
 
 TEST(LogAdam, ZeroStaysZero) {
   Trainee trainee({0, -0.0f, 1});
-  for (int step = 0; step < 5; ++step) trainee.after(LogAdam({.learning_rate = 100}), {1, -1e30f, 0});
+  for (int step = 0; step < 5; ++step) trainee.all_after(LogAdam({.learning_rate = 100}), {1, -1e30f, 0});
   EXPECT_EQ(trainee.value.values<float>()[0], 0);
   EXPECT_EQ(trainee.value.values<float>()[1], 0);
   EXPECT_EQ(trainee.value.values<float>()[2], 1) << "no gradient, no step";
@@ -106,12 +89,13 @@ TEST(LogAdam, NoStepsMakeAnElementZeroOrInfiniteOrTurnItsSign) {
         const float sign = step > 100 && step % 2 == 0 ? -1.0f : 1.0f;
         Floats gradient(start.size());
         for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = (i % 3 == 0 ? -sign : sign) * size;
-        const Floats after = trainee.after(optimizer, gradient);
+        const Floats after = trainee.all_after(optimizer, gradient);
         for (std::size_t i = 0; i < start.size(); ++i) {
           ASSERT_TRUE(std::isnormal(after[i])) << after[i] << " at " << i << ", step " << step;
           ASSERT_GE(std::abs(after[i]), std::min(std::abs(start[i]), LogAdam::kLeast)) << i << ", step " << step;
           ASSERT_EQ(std::signbit(after[i]), std::signbit(start[i])) << i << ", step " << step;
-          ASSERT_TRUE(std::isfinite(trainee.m.values<float>()[i]) && std::isfinite(trainee.v.values<float>()[i]));
+          ASSERT_TRUE(std::isfinite(trainee.slots[0].values<float>()[i]) &&
+                      std::isfinite(trainee.slots[1].values<float>()[i]));
         }
       }
     }
@@ -120,7 +104,7 @@ TEST(LogAdam, NoStepsMakeAnElementZeroOrInfiniteOrTurnItsSign) {
 TEST(LogAdam, TheSmallestRangeHasAGridOfAnyBits) {
   Trainee trainee({-1, 1});
   const std::span<const float> ends = trainee.value.values<float>();
-  for (int step = 0; step < 300; ++step) trainee.after(LogAdam({.learning_rate = 0.5}), {1 / ends[0], 1 / ends[1]});
+  for (int step = 0; step < 300; ++step) trainee.all_after(LogAdam({.learning_rate = 0.5}), {1 / ends[0], 1 / ends[1]});
   EXPECT_LT(ends[1], 2 * LogAdam::kLeast) << "as small as it may be";
   for (const int bits : {2, 8, 16})
     EXPECT_TRUE(std::isnormal(quantize::grid_of<float>({ends[0], ends[1]}, {.bits = bits}).scale)) << bits;
@@ -128,8 +112,8 @@ TEST(LogAdam, TheSmallestRangeHasAGridOfAnyBits) {
 
 TEST(LogAdam, AStepBeyondFloat32IsNotDoneAndALaterOneIs) {
   Trainee trainee({2});
-  EXPECT_EQ(trainee.after(LogAdam({.learning_rate = 1000}), {1})[0], 2);
-  EXPECT_LT(trainee.after(LogAdam({.learning_rate = 0.5}), {1})[0], 1.5f);
+  EXPECT_EQ(trainee.all_after(LogAdam({.learning_rate = 1000}), {1})[0], 2);
+  EXPECT_LT(trainee.all_after(LogAdam({.learning_rate = 0.5}), {1})[0], 1.5f);
 }
 
 TEST(LogAdam, TheScheduleMultipliesTheRate) {
@@ -137,9 +121,9 @@ TEST(LogAdam, TheScheduleMultipliesTheRate) {
   EXPECT_EQ(optimizer.learning_rate(1), 0.25);
   EXPECT_EQ(optimizer.learning_rate(2), 0.5);
   Trainee trainee({1});
-  EXPECT_NEAR(trainee.after(optimizer, {1})[0], std::exp(-0.25), 1e-6);
+  EXPECT_NEAR(trainee.all_after(optimizer, {1})[0], std::exp(-0.25), 1e-6);
   const float before = trainee.value.values<float>()[0];
-  EXPECT_NEAR(trainee.after(optimizer, {1 / before})[0], before * std::exp(-0.5), 1e-6);
+  EXPECT_NEAR(trainee.all_after(optimizer, {1 / before})[0], before * std::exp(-0.5), 1e-6);
 }
 
 TEST(LogAdam, OptimizersOfWeightsGiveItTheirScheduleAndItsOwnRate) {

@@ -5,40 +5,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
+#include "tests/optim/trainee.h"
 #include "tests/thread_counts.h"
 
 namespace miniqat::optim::sgd_test {
 namespace {
 
-/// A variable with its slots, stepped by an optimizer.
-struct Trainee {
-  Tensor value;
-  Tensor velocity;
-  std::int64_t step = 0;
-
-  explicit Trainee(const Shape& shape, float start) : value(shape), velocity(shape) {
-    std::ranges::fill(value.values<float>(), start);
-  }
-
-  /// The first weight after a step with this gradient everywhere.
-  float after(const Sgd& optimizer, float gradient_value) {
-    Tensor gradient(value.shape());
-    std::ranges::fill(gradient.values<float>(), gradient_value);
-    Tensor* slots[] = {&velocity};
-    optimizer.apply({.name = "w",
-                     .value = &value,
-                     .gradient = &gradient,
-                     .slots = std::span(slots, optimizer.slot_names().size()),
-                     .step = ++step});
-    return value.values<float>()[0];
-  }
-};
+using testing::Trainee;
 
 TEST(Sgd, PlainDescent) {
   const Sgd optimizer({.learning_rate = 0.5});
@@ -55,7 +35,7 @@ TEST(Sgd, MomentumByHand) {
   EXPECT_EQ(trainee.after(optimizer, 1), 0.5f);     // v = 1
   EXPECT_EQ(trainee.after(optimizer, 2), -0.75f);   // v = 2.5
   EXPECT_EQ(trainee.after(optimizer, 0), -1.375f);  // v = 1.25
-  EXPECT_EQ(trainee.velocity.values<float>()[2], 1.25f);
+  EXPECT_EQ(trainee.slots[0].values<float>()[2], 1.25f);
 }
 
 TEST(Sgd, NesterovByHand) {
@@ -106,18 +86,15 @@ TEST(Sgd, OptionsMayBeFloats) {
 
 TEST(Sgd, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
   const Shape shape = {3, 20011};
+  std::vector<float> gradient(static_cast<std::size_t>(shape.elements()));
+  std::iota(gradient.begin(), gradient.end(), 0.0f);
   testing::with_thread_counts([&] {
     for (const bool nesterov : {false, true}) {
-      Tensor value(shape);
-      Tensor velocity(shape);
-      Tensor gradient(shape);
-      for (std::int64_t i = 0; i < shape.elements(); ++i) gradient.data<float>()[i] = static_cast<float>(i);
-      Tensor* slots[] = {&velocity};
-      Sgd({.learning_rate = 0.5, .momentum = 0.5, .nesterov = nesterov})
-          .apply({.name = "w", .value = &value, .gradient = &gradient, .slots = slots});
+      Trainee trainee(shape, 0);
+      trainee.all_after(Sgd({.learning_rate = 0.5, .momentum = 0.5, .nesterov = nesterov}), gradient);
       for (std::int64_t i = 0; i < shape.elements(); ++i) {
-        ASSERT_EQ(velocity.data<float>()[i], static_cast<float>(i)) << thread_count();
-        ASSERT_EQ(value.data<float>()[i], (nesterov ? -0.75f : -0.5f) * static_cast<float>(i)) << thread_count();
+        ASSERT_EQ(trainee.slots[0].data<float>()[i], gradient[i]) << thread_count();
+        ASSERT_EQ(trainee.value.data<float>()[i], (nesterov ? -0.75f : -0.5f) * gradient[i]) << thread_count();
       }
     }
   });
