@@ -12,15 +12,15 @@
 #include "layers/kernels/bfloat16_factors.h"
 #include "layers/kernels/byte_gradient.h"
 #include "layers/kernels/depthwise_kernels.h"
-#include "layers/kernels/direct_convolution.h"
+#include "layers/kernels/fast_convolution.h"
 #include "layers/kernels/packed_product.h"
 #include "layers/reference/conv2d.h"
 
 namespace miniqat::layers {
 namespace {
 
-onednn::Convolution fast_convolution(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes,
-                                     bool depthwise) {
+onednn::Convolution convolution_of(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes,
+                                   bool depthwise) {
   const auto [rows, columns] = window_of(images, filter, attributes);
   const std::int64_t channels = depthwise ? filter[2] * filter[3] : filter[3];
   return {.input = images,
@@ -31,74 +31,6 @@ onednn::Convolution fast_convolution(const Shape& images, const Shape& filter, c
           .pad_before = {rows.pad_before, columns.pad_before},
           .pad_after = {rows.pad_after, columns.pad_after},
           .depthwise = depthwise};
-}
-
-/// A 1x1 convolution without stride is a product of matrices: pixels [n * h * w, in] times the filter [in, out].
-/// oneDNN's convolutions are as fast or faster while there are many pixels; where the filter has the most elements,
-/// they spend much on bringing it into their own order. Measured: products win below these many pixels for each channel
-/// of the wider side, in the gradient of the filter by up to 1.7.
-constexpr double kProductPixels = 0.5;
-constexpr double kFilterGradientProductPixels = 2;
-
-bool is_product(const onednn::Convolution& c, double pixels_per_channel) {
-  const auto pixels = static_cast<double>(c.input[0] * c.input[1] * c.input[2]);
-  return !c.depthwise && c.filter[0] * c.filter[1] == 1 && c.input[1] == c.output[1] && c.input[2] == c.output[2] &&
-         pixels <= pixels_per_channel * static_cast<double>(std::max(c.filter[2], c.filter[3]));
-}
-
-/// Pixels by channels.
-onednn::Matrix pixels_of(const Shape& images, const float* data) {
-  return onednn::Matrix::row_major(data, images[0] * images[1] * images[2], images[3]);
-}
-
-onednn::Matrix matrix_of(const Shape& filter, const float* data) {
-  return onednn::Matrix::row_major(data, filter[2], filter[3]);
-}
-
-// Which kernels are faster where there are few channels was measured, ours or oneDNN's (which pads channels to whole
-// vectors), in turns on one and two threads of a Zen 4. What follows is how many times faster ours are on two threads,
-// with AVX-512 / AVX2 / baseline; images are [h = w] x channels, SAME unless said.
-
-constexpr std::int64_t kFewChannels = 8;
-
-bool is_direct(const onednn::Convolution& c) {
-  const auto dilated = [&](int axis) { return c.dilations[axis] > 1 && c.filter[axis] > 1; };
-  return !c.depthwise && !dilated(0) && !dilated(1);
-}
-
-bool has_padding(const onednn::Convolution& c) {
-  const std::array<std::int64_t, 2> none = {0, 0};
-  return c.pad_before != none || c.pad_after != none;
-}
-
-/// 28x1 to 6 by 5x5: 1.8 / 1.2 / 2.1; 28x6 to 8 by 5x5: 1.3 / 2.0 / 2.4; 56x16 to 8 by 3x3: 1.3 / 1.35 / 1.3.
-/// 14x6 to 16 by 5x5 VALID: 1.2 / 1.3 / 1.9; SAME only 0.8 with AVX-512: oneDNN skips the padding.
-/// 28x1 to 32 by 5x5: 1.2 / 0.8 / 1.6; to 64 by 3x3: 0.6; 32x3 to 32 by 3x3: 1.0.
-bool has_faster_forward(const onednn::Convolution& c) {
-  if (!is_direct(c)) return false;
-  const std::int64_t in = c.filter[2], out = c.filter[3];
-  if (out <= kFewChannels) return true;
-  if (in == 1 && out <= 32 && instruction_set() != InstructionSet::kAvx2) return true;
-  return in <= kFewChannels && out <= 16 && !has_padding(c);
-}
-
-/// 14x6 to 16 by 5x5 VALID: 1.8 / 1.2 / 1.8; 28x8 to 64 by 3x3: 1.3 / 1.5 / 1.1. With fewer output channels (28x8 to 8
-/// by 3x3: 1.0 / 0.7 / 1.9), strides (28x6 to 16: 0.95 / 0.7 / 1.4) or a 1x1 filter (0.9) there is less to gain.
-bool has_faster_backward_input(const onednn::Convolution& c) {
-  return is_direct(c) && c.filter[2] <= kFewChannels && c.filter[3] >= 16 && c.filter[0] * c.filter[1] > 1 &&
-         c.strides == std::array<std::int64_t, 2>{1, 1};
-}
-
-/// 28x1 to 6 by 5x5: 1.4 / 1.2 / 3.8; 28x6 to 8 by 5x5: 1.4 / 0.8 / 3.2; 28x1 to 32 by 5x5: 1.0 / 1.1 / 1.9; 14x6 to 16
-/// by 5x5: 0.8. Where an image of gradients exceeds the second cache, oneDNN's several passes over it cost:
-/// 224x3 to 32 by 3x3 with stride 2: 1.3 / 1.3 / 1.2; 112x3 to 32: 1.6.
-bool has_faster_backward_filter(const onednn::Convolution& c) {
-  if (!is_direct(c)) return false;
-  constexpr std::int64_t kLargeImage = (std::int64_t{1} << 20) / static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t in = c.filter[2], out = c.filter[3];
-  if (in <= 3 && out <= 32 && c.output[1] * c.output[2] * out >= kLargeImage) return true;
-  const std::int64_t most = instruction_set() == InstructionSet::kAvx2 ? 3 : 16;
-  return in <= most && out <= kFewChannels;
 }
 
 /// oneDNN's products of bytes, with all that comes before and behind them, on two threads of an AVX2 machine: 32x16 to
@@ -115,13 +47,10 @@ bool has_faster_integers(const onednn::Convolution& c) {
 /// Gradients from bytes (VNNI): 32x16 to 16 by 3x3: 2.7 / 1.3; 14x32 to 64 by 5x5: 3.9 / 2.4. With few channels float32
 /// is as fast, roundings included, and with AMX where 1x1 filters have few multiply-adds a number.
 bool has_faster_rounded_products(const onednn::Convolution& c) {
+  constexpr std::int64_t kFewChannels = 8;
   const std::int64_t in = c.filter[2], out = c.filter[3];
   const bool is_thin = c.filter[0] * c.filter[1] == 1 && in * out < 32 * (in + out);
   return !c.depthwise && std::min(in, out) > kFewChannels && !(is_thin && isa_level() == IsaLevel::kAmx);
-}
-
-DirectConvolution direct(const onednn::Convolution& c, const Window2d& window) {
-  return {.window = window, .batch = c.input[0], .in = c.filter[2], .out = c.filter[3]};
 }
 
 /// The images with their padding, which is not 0; the convolution then has none.
@@ -147,8 +76,7 @@ const std::uint8_t* padded(onednn::Convolution& c, const std::uint8_t* images, s
   return to;
 }
 
-/// What Conv2D and DepthwiseConv2d share. oneDNN does the fast work, or layers/kernels/direct_convolution.h where that
-/// is faster.
+/// What Conv2D and DepthwiseConv2d share.
 template <class Kind, bool kDepthwise>
 class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsPacked {
  public:
@@ -164,7 +92,7 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     const Shape& filter = inputs[1].shape;
     if (filter[2] != x[3])
       fail("filter expects ", filter[2], " input channels, input has ", x[3], "; input ", x, ", filter ", filter);
-    return {{fast_convolution(x, filter, attributes_, kDepthwise).output}};
+    return {{convolution_of(x, filter, attributes_, kDepthwise).output}};
   }
 
   OpTraits traits() const final { return {.gradient_over_input = 1, .backward_inputs = {0, 1}}; }
@@ -176,13 +104,13 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
 
   bool reads_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const final {
     const Shape& filter = inputs[1].shape;
-    return has_faster_integers(fast_convolution(inputs[0].shape, filter, attributes_, kDepthwise)) &&
+    return has_faster_integers(convolution_of(inputs[0].shape, filter, attributes_, kDepthwise)) &&
            multiplies_exactly(forms, filter[0] * filter[1] * filter[2], filter[3]);
   }
 
   bool has_packed_gradients(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms,
                             FactorRounding rounding) const final {
-    const auto convolution = fast_convolution(inputs[0].shape, inputs[1].shape, attributes_, kDepthwise);
+    const auto convolution = convolution_of(inputs[0].shape, inputs[1].shape, attributes_, kDepthwise);
     return has_faster_rounded_products(convolution) &&
            (rounding != FactorRounding::kGradientsToInt8 || has_exact_byte_gradients(convolution, forms[1]));
   }
@@ -192,22 +120,18 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     const Tensor& x = context.input(0);
     const Tensor& filter = context.input(1);
     float* y = context.output(0).data<float>();
-    const onednn::Convolution convolution = fast_convolution(x.shape(), filter.shape(), attributes_, kDepthwise);
+    const onednn::Convolution convolution = convolution_of(x.shape(), filter.shape(), attributes_, kDepthwise);
     if (context.rounding == FactorRounding::kAllToBfloat16 && has_faster_rounded_products(convolution))
       bfloat16_forward(convolution, x.data<float>(), filter.data<float>(), y);
-    else if (is_product(convolution, kProductPixels))
-      onednn::multiply(pixels_of(x.shape(), x.data<float>()), matrix_of(filter.shape(), filter.data<float>()), y);
-    else if (has_faster_forward(convolution))
-      direct_convolution(direct(convolution, window_of(x.shape(), filter.shape(), attributes_)), x.data<float>(),
-                         filter.data<float>(), y);
     else
-      onednn::convolve(convolution, x.data<float>(), filter.data<float>(), y);
+      fast_convolution(convolution, window_of(x.shape(), filter.shape(), attributes_), x.data<float>(),
+                       filter.data<float>(), y);
   }
 
   void backward(const BackwardContext& context) const override {
     const ForwardContext& forward = *context.forward;
     const onednn::Convolution convolution =
-        fast_convolution(forward.input(0).shape(), forward.input(1).shape(), attributes_, kDepthwise);
+        convolution_of(forward.input(0).shape(), forward.input(1).shape(), attributes_, kDepthwise);
     const bool rounds = forward.rounding != FactorRounding::kNone;
     if (forward.rounding == FactorRounding::kGradientsToInt8)
       return byte_backward(convolution, {forward.packed_forms[0], *forward.packed_inputs[0]},
@@ -250,15 +174,9 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     if (d_x == nullptr) return;
     const Tensor& filter = context.forward->input(1);
     const float* d_y = context.d_outputs[0]->data<float>();
-    const onednn::Convolution convolution = fast_convolution(d_x->shape(), filter.shape(), attributes_, kDepthwise);
-    if (is_product(convolution, kProductPixels))
-      onednn::multiply(pixels_of(convolution.output, d_y), matrix_of(filter.shape(), filter.data<float>()).transposed(),
-                       d_x->data<float>());
-    else if (has_faster_backward_input(convolution))
-      direct_convolution_backward_input(direct(convolution, window_of(d_x->shape(), filter.shape(), attributes_)), d_y,
-                                        filter.data<float>(), d_x->data<float>());
-    else
-      onednn::convolve_backward_input(convolution, d_y, filter.data<float>(), d_x->data<float>());
+    fast_convolution_backward_input(convolution_of(d_x->shape(), filter.shape(), attributes_, kDepthwise),
+                                    window_of(d_x->shape(), filter.shape(), attributes_), d_y, filter.data<float>(),
+                                    d_x->data<float>());
   }
 
   void backward_filter(const BackwardContext& context) const {
@@ -266,21 +184,15 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     if (d_filter == nullptr) return;
     const Tensor& x = context.forward->input(0);
     const float* d_y = context.d_outputs[0]->data<float>();
-    const onednn::Convolution convolution = fast_convolution(x.shape(), d_filter->shape(), attributes_, kDepthwise);
-    if (is_product(convolution, kFilterGradientProductPixels))
-      onednn::multiply(pixels_of(x.shape(), x.data<float>()).transposed(), pixels_of(convolution.output, d_y),
-                       d_filter->data<float>());
-    else if (has_faster_backward_filter(convolution))
-      direct_convolution_backward_filter(direct(convolution, window_of(x.shape(), d_filter->shape(), attributes_)),
-                                         x.data<float>(), d_y, d_filter->data<float>());
-    else
-      onednn::convolve_backward_filter(convolution, x.data<float>(), d_y, d_filter->data<float>());
+    fast_convolution_backward_filter(convolution_of(x.shape(), d_filter->shape(), attributes_, kDepthwise),
+                                     window_of(x.shape(), d_filter->shape(), attributes_), x.data<float>(), d_y,
+                                     d_filter->data<float>());
   }
 
  private:
   void packed_forward(const ForwardContext& context) const {
     onednn::Convolution convolution =
-        fast_convolution(context.input(0).shape(), context.input(1).shape(), attributes_, kDepthwise);
+        convolution_of(context.input(0).shape(), context.input(1).shape(), attributes_, kDepthwise);
     Tensor& y = context.output(0);
     ScratchScope scope;
     PackedProduct product({context.packed_forms[0], *context.packed_inputs[0]},
