@@ -1,6 +1,7 @@
 #include "bench/judge/exact_op.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -20,6 +21,25 @@ bool is_sum_of_products(const Op& op) { return has_role(op.type(), OpRole::kMove
 bool is_choice(const Op& op) { return has_role(op.type(), OpRole::kChooses); }
 
 bool is_convolution(const Op& op) { return op.as<layers::Conv2d>() || op.as<layers::DepthwiseConv2d>(); }
+/// Whether the fast backend may multiply sums of pixels with sums of taps (layers/kernels/winograd.h).
+bool may_mix_taps(const Op& op, const std::vector<Bounded>& inputs) {
+  const auto* convolution = op.as<layers::Conv2d>();
+  if (convolution == nullptr) return false;
+  const Shape& filter = inputs[1].value.shape();
+  const std::array<std::int64_t, 2> one = {1, 1};
+  return filter[0] == 3 && filter[1] == 3 && filter[2] % 16 == 0 && filter[3] % 16 == 0 &&
+         convolution->strides == one && convolution->dilations == one;
+}
+
+/// In place of each tap of a filter the sum of all nine.
+Tensor sum_of_taps(const Tensor& filter) {
+  Tensor sums(filter.shape(), DType::kFloat64);
+  const std::int64_t size = filter.elements() / 9;
+  for (std::int64_t i = 0; i < filter.elements(); ++i)
+    for (std::int64_t tap = 0; tap < 9; ++tap) sums.data<double>()[i] += filter.data<double>()[tap * size + i % size];
+  return sums;
+}
+
 bool gives_probabilities(const Op& op) { return op.as<layers::Softmax>() || op.as<layers::SoftmaxCrossEntropy>(); }
 
 bool is_float(const Tensor& tensor) { return tensor.defined() && tensor.dtype() == DType::kFloat64; }
@@ -293,6 +313,18 @@ void ExactOp::bound_sums() {
   if (inexact) wider = forward(this->magnitudes(true)).outputs;
   for (std::size_t k = 0; k < outputs_.size(); ++k)
     if (is_float(outputs_[k].value)) outputs_[k].error = sum_error(magnitudes[k], wider[k], relative);
+  if (!may_mix_taps(op_, inputs_)) return;
+  std::vector<Tensor> mixed = this->magnitudes(true);
+  mixed[1] = sum_of_taps(mixed[1]);
+  add_mixed_rounding(outputs_[0], forward(mixed).outputs[0], terms_forward() / 9);
+}
+
+/// Adds the roundings of a convolution by layers/kernels/winograd.h. Its transforms mix taps, so that up to 4 times
+/// each pixel of a window meets each tap, most of which cancels: its bound is (n + 11) u 4 sum|a| sum|b| with n = the
+/// number of channels, or of patches in the gradient of the filter. `mixed` is sum|a| sum|b|, `terms` n or more.
+void ExactOp::add_mixed_rounding(Bounded& result, const Tensor& mixed, double terms) const {
+  for (std::int64_t i = 0; i < mixed.elements(); ++i)
+    result.error.data<double>()[i] += 4 * (terms + 11) * kRounding * mixed.data<double>()[i];
 }
 
 std::vector<Bounded> ExactOp::sums_backward(const std::vector<Bounded>& d_outputs,
@@ -314,6 +346,13 @@ std::vector<Bounded> ExactOp::sums_backward(const std::vector<Bounded>& d_output
     const double relative = relative_error(terms_backward(k), settings_.backward_rounding);
     result[k] = {.value = exact[k], .error = sum_error(sums[k], wider[k], relative), .disorder = {}};
   }
+  if (!may_mix_taps(op_, inputs_)) return result;
+  if (exact[0].defined()) {
+    run.inputs[1] = sum_of_taps(run.inputs[1]);
+    const Tensor mixed = backward(run, d_wider, {true, false})[0];
+    add_mixed_rounding(result[0], mixed, terms_backward(0) / 9);
+  }
+  if (exact[1].defined()) add_mixed_rounding(result[1], sum_of_taps(wider[1]), terms_backward(1));
   return result;
 }
 

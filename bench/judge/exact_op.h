@@ -41,7 +41,8 @@ struct Bounded {
 /// - Sums of products (convolutions, MatMul, means, sums over broadcast axes): (n + 1) u sum|a||b| for any order of n
 ///   additions (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). The sum is the op itself on the
 ///   inputs' magnitudes.
-///   A factor rounded to bfloat16 adds 2^-8 sum|a||b|.
+///   A factor rounded to bfloat16 adds 2^-8 sum|a||b|. 3x3 convolutions of many channels may mix their taps, which
+///   adds a multiple of u sum|a| sum|b|.
 /// - An op that only moves or chooses elements makes no error, but errors of its inputs may change the choice. A Relu's
 ///   or a quantizer's gradient passes or does not, a maximum is another. Then both are right.
 /// - Quantizers: within rounding distance of a tie, either neighbour. Ranges and scales round, too.
@@ -90,6 +91,7 @@ class ExactOp {
   std::vector<Bounded> trial_backward(const std::vector<Bounded>& d_outputs, const std::vector<bool>& wanted) const;
   void add_probability_rounding(Bounded& d_logits, double arriving) const;
   void add_statistics_rounding(Bounded& d_x, const Bounded& d_y) const;
+  void add_mixed_rounding(Bounded& result, const Tensor& mixed, double terms) const;
   std::vector<Tensor> magnitudes(bool with_errors) const;
   double relative_error(double terms, double factors_rounding) const;
   double terms_forward() const;

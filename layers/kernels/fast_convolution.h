@@ -4,7 +4,7 @@
 #include "core/tensors/window.h"
 
 /// Convolutions of floats, NHWC, and their gradients by whatever is fastest for their shape: oneDNN, or products of
-/// matrices, or direct_convolution.h here. `window` is what the convolution's attributes say.
+/// matrices, direct_convolution.h or winograd.h here. `window` is what the convolution's attributes say.
 namespace miniqat::layers {
 
 void fast_convolution(const onednn::Convolution& convolution, const Window2d& window, const float* x,

@@ -89,6 +89,17 @@ TEST(Conv2d, LargePointwiseFiltersAreProducts) {
           miniqat::concat(shape[0], "x", shape[1], "x", shape[2], ", ", in, " to ", out, ", stride ", stride));
 }
 
+// 3x3 filters of many channels over enough pictures take layers/kernels/winograd.h.
+TEST(Conv2d, LargeFiltersOfManyPictures) {
+  for (const auto& [shape, in, out] : std::vector<std::tuple<std::array<std::int64_t, 3>, std::int64_t, std::int64_t>>{
+           {{4, 8, 8}, 32, 32}, {{9, 7, 7}, 64, 32}, {{3, 10, 8}, 16, 16}, {{2, 8, 8}, 32, 64}})
+    for (const Padding padding : {Padding::kSame, Padding::kValid})
+      expect_fast_is_reference(
+          Conv2d::make({.padding = padding}),
+          {random_tensor({shape[0], shape[1], shape[2], in}, 1), random_tensor({3, 3, in, out}, 2)},
+          miniqat::concat(shape[0], "x", shape[1], "x", shape[2], ", ", in, " to ", out));
+}
+
 TEST(Conv2d, RepeatsBitwise) {
   const std::vector<Tensor> inputs = {random_tensor({8, 14, 14, 8}, 1), random_tensor({5, 5, 8, 16}, 2)};
   const Tensor d_y = random_tensor({8, 14, 14, 16}, 3);

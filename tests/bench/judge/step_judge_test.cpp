@@ -182,6 +182,31 @@ TEST(StepJudge, RoundingsOfABatchNormOverTwoRowsAreNoMistakes) {
 
 /// The other end of a symmetric range is rounded, and with it the choice of a scale that is a power of two, where the
 /// range lies at the end of an octave (seed 77, graphs, 637).
+/// A filter with a few large taps over pictures with a few large pixels: sums in which such cancel have roundings
+/// relative to them, beside elements of the order of 1.
+TEST(StepJudge, RoundingsOfMixedTapsAreNoMistakes) {
+  for (const std::int64_t side : {8, 15}) {
+    Graph graph;
+    const Output x = layers::placeholder(graph, "x", {4, side, side, 32});
+    const Output filter = layers::placeholder(graph, "filter", {3, 3, 32, 64});
+    const Output loss = layers::square(graph, "loss", layers::conv2d(graph, "y", x, filter));
+    Random random(1);
+    const auto mostly_zero = [&](const Shape& shape) {
+      Tensor tensor(shape);
+      for (float& value : tensor.values<float>())
+        value = random.uniform(0, 1) < 0.97 ? 0.0f : random.normal() * (random.uniform(0, 1) < 0.1 ? 1e6f : 1.0f);
+      return tensor;
+    };
+    Session session(graph);
+    StepJudge judge;
+    session.set_observer(&judge);
+    session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {x, filter}, .training = true},
+                {{x, mostly_zero(x.shape())}, {filter, mostly_zero(filter.shape())}});
+    ASSERT_TRUE(judge.findings.empty()) << judge.findings.front().text();
+    EXPECT_GT(judge.compared, 0);
+  }
+}
+
 TEST(StepJudge, EitherPowerOfTwoIsRightAtTheEndOfAnOctave) {
   set_thread_count(1);
   quantize::register_ops();
