@@ -228,6 +228,9 @@ struct ConvolutionCase {
 constexpr ConvolutionCase kConvolutions[] = {
     {"lenet", 128, 28, 5, 1, 32},           {"lenet", 128, 14, 5, 32, 64},
     {"lenet5", 128, 28, 5, 1, 6},           {"lenet5", 128, 14, 5, 6, 16, 1, true},
+    {"resnet20", 128, 32, 3, 3, 16},        {"resnet20", 128, 32, 3, 16, 16},
+    {"resnet20", 128, 32, 3, 16, 32, 2},    {"resnet20", 128, 16, 3, 32, 32},
+    {"resnet20", 128, 16, 3, 32, 64, 2},    {"resnet20", 128, 8, 3, 64, 64},
     {"mobilenet_v1", 64, 32, 3, 3, 32},     {"mobilenet_v1", 64, 32, 1, 32, 64},
     {"mobilenet_v1", 64, 16, 1, 128, 128},  {"mobilenet_v1", 64, 4, 1, 512, 512},
     {"mobilenet_v1", 64, 2, 1, 1024, 1024}, {"mobilenet_v1", 8, 224, 3, 3, 32, 2},

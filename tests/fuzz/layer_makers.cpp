@@ -31,13 +31,18 @@ std::int64_t reach(const Json& attributes, std::size_t axis, std::int64_t window
 
 }  // namespace
 
-/// So large that other kernels are chosen: a strided depthwise one, a filter's gradient over a large image.
+/// So large that other kernels are chosen: a strided depthwise one, a filter's gradient over a large image, Winograd's.
 Node& large_convolution(Maker& make, bool depthwise) {
   const Json attributes = {{"padding", make.chance(2) ? "SAME" : "VALID"}, {"strides", pair(2, make.any({1, 2}))}};
   if (depthwise) {
     const std::int64_t c = make.any({33, 64});
     const std::int64_t side = c == 33 ? 179 : 129;
     return make.op("DepthwiseConv2d", {make.input({1, side, side + 1, c}), make.weights({3, 3, c, 1})}, attributes);
+  }
+  if (make.chance(2)) {
+    const std::int64_t in = make.any({16, 32}), out = make.any({16, 32, 48});
+    return make.op("Conv2D", {make.input({make.any({3, 4}), 11, 14, in}), make.weights({3, 3, in, out})},
+                   {{"padding", attributes["padding"]}});
   }
   return make.op("Conv2D", {make.input({1, 259, 131, 3}), make.weights({3, 3, 3, 32})}, attributes);
 }
