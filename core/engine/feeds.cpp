@@ -34,7 +34,7 @@ void for_each_coded(const Graph& graph, const Feeds& feeds, const auto& use) {
   for (auto fed = feeds.begin(); fed != feeds.end(); ++fed) {
     const auto& [output, value] = *fed;
     if (value.grid && graph.owns(output.node) && output.node->as<Placeholder>() != nullptr &&
-        output.spec().dtype == DType::kFloat32 && find_fed(feeds, output) == fed)
+        output == output.node->output() && output.spec().dtype == DType::kFloat32 && find_fed(feeds, output) == fed)
       use(output);
   }
 }
@@ -46,6 +46,7 @@ void require_feeds(const Graph& graph, const Feeds& feeds, int slices) {
     if (!graph.owns(output.node)) fail("a fed tensor is not of this graph");
     const Node& node = *output.node;
     if (node.as<Placeholder>() == nullptr) fail(describe(node), " cannot be fed: it is not a Placeholder");
+    if (output != node.output()) fail(describe(node), " has no output ", output.index, "; it has 1");
     const DType dtype = value.grid ? DType::kFloat32 : value.dtype();
     if (!value.defined() || dtype != output.spec().dtype || value.shape() != wanted_shape(node, output.shape(), slices))
       fail(describe(node), " wants ", slices > 0 ? concat(slices, " slices ") : "", name_of(output.spec().dtype), " ",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "core/engine/profile.h"
 #include "core/engine/sharded_steps.h"
@@ -113,6 +114,7 @@ PlanRequest Session::plan_request(const RunRequest& request, const Feeds& feeds)
 }
 
 Plan& Session::plan_for(const PlanRequest& request) {
+  require_requested(graph_, request);
   std::unique_ptr<Plan>& plan = plans_[plan_key(delays_, request)];
   if (!plan) {
     plan = compile_plan(graph_, request);
@@ -202,7 +204,9 @@ float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& 
   const GuardedRun guarded;
   const ProfileStep timed(profile_, step_ + 1);
   refresh();
-  if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
+  const bool owned =
+      graph_.owns(loss.node) && loss.index >= 0 && std::cmp_less(loss.index, loss.node->output_specs().size());
+  if (!owned || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
   if (options_.precision != DType::kFloat32) fail("optimizers train in float32 only");
   const TrainingPlan& training = training_plan(loss, optimizer, feeds);
   const double value = compute_step(training, feeds);

@@ -83,8 +83,8 @@ class Session {
   explicit Session(Graph& graph, SessionOptions options = {});
   ~Session();
 
-  /// Throws Error for feeds that are missing, unknown or of the wrong shape. With `training`, advances both step
-  /// counters by one first; on an exception neither counters nor variables have changed.
+  /// Throws Error for tensors of another graph, and for feeds that are missing, unknown or of the wrong shape. With
+  /// `training`, advances both step counters by one first; on an exception neither counters nor variables have changed.
   RunResult run(const RunRequest& request, const Feeds& feeds);
   /// One step of training on a scalar loss: forward, backward, optimizer, committed updates. Returns the loss.
   /// Throws NonFiniteLoss naming step and first node with a NaN or infinity, NonFiniteUpdate naming step and first

@@ -130,6 +130,7 @@ ShardedSteps::ShardedSteps(const ShardOptions& options)
 
 ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, const BindVariables& bind_variables) {
   request.slice = true;
+  require_requested(graph, request);
   const auto [found, fresh] = plans_.try_emplace(plan_key(Delays(graph), request));
   ShardedPlan& plan = found->second;
   if (!fresh) return plan;

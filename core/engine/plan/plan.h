@@ -110,8 +110,11 @@ struct Plan {
 /// a slice, an op that updates variables and is no ObservesBatch.
 std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& request);
 
-/// Equal for requests that may share a plan, as long as the graph's revision stays. `delays`: of the graph; finding
-/// them takes a way through all its nodes, every run a key.
+/// Throws Error unless the request's tensors are of this graph.
+void require_requested(const Graph& graph, const PlanRequest& request);
+
+/// Equal for requests that may share a plan, as long as the graph's revision stays: require_requested() knows whether
+/// they are of one graph. `delays`: of the graph; finding them takes a way through all its nodes, every run a key.
 std::string plan_key(const Delays& delays, const PlanRequest& request);
 
 }  // namespace miniqat

@@ -193,7 +193,9 @@ class Fuser final : public FusionScope {
   std::unordered_set<const Node*> taken_;
 };
 
-void check_request(const Graph& graph, const PlanRequest& request) {
+}  // namespace
+
+void require_requested(const Graph& graph, const PlanRequest& request) {
   const auto require = [&](Output output) {
     if (!graph.owns(output.node)) fail("a requested tensor is not of this graph");
     if (output.index < 0 || output.index >= static_cast<int>(output.node->output_specs().size()))
@@ -202,6 +204,12 @@ void check_request(const Graph& graph, const PlanRequest& request) {
   std::ranges::for_each(request.fetches, require);
   std::ranges::for_each(request.gradient_targets, require);
   if (request.gradients_of) require(*request.gradients_of);
+}
+
+namespace {
+
+void check_request(const Graph& graph, const PlanRequest& request) {
+  require_requested(graph, request);
   for (const Output& target : request.gradient_targets)
     if (target.node->as<Variable>() == nullptr && target.node->as<Placeholder>() == nullptr)
       fail("gradients are for variables and placeholders, ", describe(*target.node), " is neither");

@@ -123,6 +123,18 @@ TEST_F(SessionTest, WrongFeedsAreRefused) {
   refuse({{x_, fed_}, {w_, Tensor(Shape{2, 2})}}, {"[Variable \"w\"]", "not a Placeholder"});
   refuse({{x_, fed_}, {foreign, fed_}}, {"not of this graph"});
   refuse({{x_, fed_}, {Output{}, fed_}}, {"not of this graph"});
+  refuse({{{x_.node, 1}, CodedTensor(Tensor(Shape{1, 2}, DType::kUInt8), {})}}, {"[Placeholder \"x\"]", "no output 1"});
+}
+
+TEST_F(SessionTest, TensorsOfAnotherGraphAreRefusedWhereAPlanHasTheirName) {
+  const Graph other = graph_.clone();
+  Session session(graph_);
+  session.train_step(loss_, optim::Sgd({}), feeds_);
+  session.run(fetch({y_}), feeds_);
+  for (const Output& y : {other.output_at("y"), Output{}})
+    EXPECT_TRUE(mentions(error_of([&] { session.run(fetch({y}), feeds_); }), {"not of this graph"}));
+  for (const Output& loss : {other.output_at("loss"), Output{}, Output{loss_.node, 1}})
+    EXPECT_NE(error_of([&] { session.train_step(loss, optim::Sgd({}), feeds_); }), "");
 }
 
 TEST_F(SessionTest, AFeedThatThisRunDoesNotNeedIsFine) {
