@@ -511,7 +511,10 @@ Safetensors Session::checkpoint() {
 
 Session::RestoreReport Session::restore(const Safetensors& content, Restore mode, const std::string& source) {
   Sorting sorting(graph_, variables(), mode, source);
-  for (const auto& [name, tensor] : content.tensors) sorting.add(name, tensor);
+  for (const auto& [name, tensor] : content.tensors) {
+    if (!tensor.defined()) fail(source, ": ", quote(name), " holds nothing");
+    sorting.add(name, tensor);
+  }
   sorting.find_missing(content.tensors);
   sorting.require_no_surplus();
   require_finite(content.tensors, source);

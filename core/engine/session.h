@@ -137,7 +137,8 @@ class Session {
     kByName,
   };
   /// Throws Error, having changed nothing, for names that are missing or left over (as the mode has it), another shape
-  /// or dtype, values that are not finite, and negative variances. `source` names the file in errors.
+  /// or dtype, tensors that hold nothing, values that are not finite, and negative variances. `source` names the file
+  /// in errors.
   RestoreReport restore(const Safetensors& content, Restore mode, const std::string& source);
 
   /// The memory of the plan used last; zeros before the first run.

@@ -50,6 +50,7 @@ template Tensor Tensor::from(const Shape&, std::span<const std::int8_t>);
 template Tensor Tensor::from(const Shape&, std::span<const std::uint8_t>);
 
 Tensor Tensor::clone() const {
+  if (!defined()) return {};
   Tensor copy(spec_);
   std::memcpy(copy.raw(), raw(), bytes());
   return copy;
@@ -64,7 +65,7 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 }
 
 Tensor Tensor::slice(std::int64_t first, const Shape& shape) const {
-  if (first < 0 || first + shape.elements() > elements())
+  if (first < 0 || first > elements() - shape.elements())
     fail("a slice ", shape, " from element ", first, " on exceeds a tensor ", spec_.shape);
   Tensor other = *this;
   other.memory_ = {memory_, static_cast<std::byte*>(memory_.get()) + byte_size(spec_.dtype) * first};
@@ -73,13 +74,14 @@ Tensor Tensor::slice(std::int64_t first, const Shape& shape) const {
 }
 
 Tensor Tensor::to(DType dtype) const {
-  if (dtype == spec_.dtype) return *this;
+  if (!defined() || dtype == spec_.dtype) return *this;
   Tensor converted(spec_.shape, dtype);
   converted.assign(*this);
   return converted;
 }
 
 void Tensor::assign(const Tensor& other) {
+  if (!defined() || !other.defined()) fail("cannot assign a tensor that holds nothing, or to one");
   if (other.shape() != shape()) fail("cannot assign ", other.shape(), " to ", shape());
   if (other.dtype() == dtype()) {
     if (other.raw() != raw()) std::memcpy(raw(), other.raw(), bytes());

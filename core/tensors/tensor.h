@@ -77,14 +77,16 @@ class Tensor {
     return {data<T>(), static_cast<std::size_t>(elements())};
   }
 
+  /// Of a tensor that holds nothing another one.
   Tensor clone() const;
   /// The same elements under another shape; throws Error when the number of elements differs.
   Tensor reshaped(const Shape& shape) const;
   /// Element `first` and those behind it under another shape, shared; throws Error when there are too few.
   Tensor slice(std::int64_t first, const Shape& shape) const;
-  /// A copy converted to float32 or float64 (or unchanged, shared, when it has that dtype already).
+  /// A copy converted to float32 or float64 (or unchanged, shared, when it has that dtype already or holds nothing).
   Tensor to(DType dtype) const;
   /// Overwrites the elements with those of a tensor of the same spec; float32 and float64 convert into each other.
+  /// Throws Error for any other, and if one of the two holds nothing.
   void assign(const Tensor& other);
 
  private:

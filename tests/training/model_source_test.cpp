@@ -12,6 +12,7 @@
 #include "quantize/convert/convert.h"
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
+#include "tests/errors.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::training::model_source_test {
@@ -126,6 +127,14 @@ struct Autoencoder {
     second_loss = layers::huber(net.graph, pictures, layers::placeholder(net.graph, "others", {2, 2, 2, 1}), "second");
   }
 };
+
+TEST(ModelSource, ABatchHasExamples) {
+  const datasets::Dataset data = noise(28, 1);
+  for (const std::int64_t batch : {0, -1})
+    EXPECT_TRUE(
+        testing::mentions(testing::error_of([&] { make_classifier({.model = "lenet5", .batch_size = batch}, data); }),
+                          {"batch", "at least 1 example"}));
+}
 
 TEST(ModelSource, ATargetThatOnlyALossReadsIsNoInput) {
   Autoencoder autoencoder;

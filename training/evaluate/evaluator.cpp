@@ -36,6 +36,7 @@ datasets::Dataset with_some_answers(const RunSource& run, const datasets::Datase
 
 Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset,
                     const OnLogits& on_logits, Profile* profile) {
+  require_fit(classifier, dataset, "the classifier");
   session.set_profile(profile);
   Profile::Time waiting = Profile::Clock::now();
   const RunRequest request{.fetches = {classifier.logits}};
@@ -56,6 +57,13 @@ Evaluation evaluate(Session& session, const Classifier& classifier, const datase
 
 Evaluation evaluate_integers(const integer::Model& model, const Task& task, const datasets::Dataset& dataset,
                              const OnLogits& on_logits) {
+  // A model may know more classes than the data.
+  if (&task == &classification()) {
+    require_pictures_fit(model, dataset, "the model");
+    task.outputs_for(dataset);
+  } else {
+    require_fit(model, task, dataset, "the model");
+  }
   integer::Engine engine(model);
   const integer::TensorInfo& output = model.tensor(model.output);
   const std::int64_t outputs = output.shape.elements();

@@ -21,12 +21,13 @@ namespace miniqat::training {
 using OnLogits = std::function<void(std::int64_t index, std::span<const float> logits)>;
 
 /// Runs a network over a whole data set in batches of its own size, and measures what its task measures. A profile gets
-/// a step for each batch.
+/// a step for each batch. Throws Error for data that do not fit the network and its task.
 Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset,
                     const OnLogits& on_logits = {}, Profile* profile = nullptr);
 
 /// Runs an integer model over a whole data set. The loss is that of the dequantized outputs. Ties between logits, which
 /// are frequent among integers, go to the lower class, as in evaluate(). `on_logits` is given the dequantized ones.
+/// Throws Error for data that do not fit the model and the task.
 Evaluation evaluate_integers(const integer::Model& model, const Task& task, const datasets::Dataset& dataset,
                              const OnLogits& on_logits = {});
 

@@ -167,6 +167,12 @@ TEST_F(CheckpointTest, ExactRefusesWhatDoesNotFit) {
   expect_refused({}, Restore::kExact, {"is missing"});
 }
 
+TEST_F(CheckpointTest, NoModeTakesATensorThatHoldsNothing) {
+  for (const Restore mode : {Restore::kExact, Restore::kVariables, Restore::kByName})
+    for (const std::string name : {"bias", "optimizer:momentum/bias", "other"})
+      expect_refused(edited([&](NamedTensors& t) { t[name] = Tensor(); }), mode, {"\"" + name + "\"", "holds nothing"});
+}
+
 TEST_F(CheckpointTest, NoModeTakesValuesThatAreNotFinite) {
   for (const Restore mode : {Restore::kExact, Restore::kVariables, Restore::kByName})
     for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()})

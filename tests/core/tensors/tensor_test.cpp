@@ -71,6 +71,11 @@ TEST(TensorTest, ALargeOneAsksForLargePages) {
 TEST(TensorTest, ADefaultMadeOneHoldsNothing) {
   EXPECT_FALSE(Tensor().defined());
   EXPECT_TRUE(Tensor(Shape{}).defined());
+  EXPECT_FALSE(Tensor().clone().defined());
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) EXPECT_FALSE(Tensor().to(dtype).defined());
+  Tensor scalar(Shape{}), nothing;
+  EXPECT_TRUE(mentions(error_of([&] { scalar.assign(nothing); }), {"cannot assign", "holds nothing"}));
+  EXPECT_TRUE(mentions(error_of([&] { nothing.assign(scalar); }), {"cannot assign", "holds nothing"}));
 }
 
 TEST(TensorTest, AnEmptyShapeHasNoElementsButIsDefined) {
@@ -95,7 +100,9 @@ TEST(TensorTest, ASliceSharesItsElements) {
   EXPECT_EQ(middle.data<std::int32_t>()[0], 3);
   EXPECT_EQ(middle.data<std::int32_t>()[1], 9);
   EXPECT_EQ(images.slice(6, {0}).elements(), 0);
-  for (const auto& [first, rows] : {std::pair(-1, 1), std::pair(4, 2), std::pair(7, 0)})
+  constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [first, rows] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{-1, 1}, {4, 2}, {7, 0}, {kFar, 1}})
     EXPECT_TRUE(mentions(error_of([&] { images.slice(first, {rows, 2}); }), {"[3,2]", std::to_string(first)}));
 }
 

@@ -8,6 +8,7 @@
 
 #include "layers/layers.h"
 #include "models/blocks.h"
+#include "tests/errors.h"
 #include "tests/training/answered.h"
 #include "training/model_source.h"
 
@@ -15,7 +16,9 @@ namespace miniqat::training::evaluator_test {
 namespace {
 
 using testing::Answered;
+using testing::error_of;
 using testing::evaluated;
+using testing::mentions;
 
 TEST(Evaluation, CountsTheFirstOfTheLargest) {
   // Of equal logits the lower class is the answer.
@@ -124,6 +127,29 @@ TEST(Evaluate, GoesOverAllPicturesAlsoThoseOfAnIncompleteBatch) {
   const Evaluation result = evaluate(session, classifier, data);
   EXPECT_EQ(result.examples, 7);
   EXPECT_EQ(result.correct(), 6);
+}
+
+/// Networks that give their two inputs back, and data that have other answers than the task needs.
+TEST(Evaluate, RefusesExamplesWithoutTheAnswersOfTheTask) {
+  datasets::Dataset data{.name = "pairs", .images = Tensor(Shape{4, 2}), .targets = Tensor(Shape{4, 2})};
+  Classifier classifier;
+  classifier.task = &regression();
+  classifier.images = layers::placeholder(classifier.graph, "inputs", {3, 2});
+  classifier.logits = layers::identity(classifier.graph, "same", classifier.images);
+  Session session(classifier.graph);
+  const integer::Grid grid = {.scale = 1, .zero_point = 0, .bits = 8};
+  const integer::Model model{
+      .name = "same",
+      .tensors = {{.name = "inputs", .shape = {2}, .grid = grid}, {.name = "same", .shape = {2}, .grid = grid}},
+      .operations = {{.name = "same", .action = integer::Reshape{}, .inputs = {0}, .output = 1}},
+      .output = 1};
+  EXPECT_EQ(evaluate(session, classifier, data).examples, 4);
+  EXPECT_EQ(evaluate_integers(model, regression(), data).examples, 4);
+  for (const Tensor& targets : {Tensor(), Tensor(Shape{4, 3})}) {
+    data.targets = targets;
+    EXPECT_TRUE(mentions(error_of([&] { evaluate(session, classifier, data); }), {"pairs"}));
+    EXPECT_TRUE(mentions(error_of([&] { evaluate_integers(model, regression(), data); }), {"pairs"}));
+  }
 }
 
 }  // namespace
