@@ -100,6 +100,7 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   if (!arguments.config.empty()) {
     const Json config = read_json(arguments.config);
     settings_from_json(config, settings, arguments.config);
+    use_own_copies(settings, arguments.config);
     batch_size_given = batch_size_given || config.contains("batch_size");
     if (settings.validation > 0 && !config.contains("validation_method") && !asked.size && !asked.method) {
       settings.validation_method = datasets::HoldOut::kStride;

@@ -88,6 +88,22 @@ TEST_F(BitsConfigTest, ARunKeepsItsOwnCopy) {
   EXPECT_EQ(checkpoint_bytes("again"), checkpoint_bytes("whole"));
 }
 
+// Its config.json has the copies' paths, where another run may lie by now.
+TEST_F(BitsConfigTest, TheConfigOfAMovedRunTakesTheCopiesBesideIt) {
+  place_.write("weights.json", "[1, 2, 1, 1, 1, 1, 1, 1, 1, 1]");
+  expect_success(train("run", "--bits-config bits.json --class-weights weights.json --steps 2"));
+  fs::rename(path("run"), path("moved"));
+  place_.write("bits.json", R"({"*": 6})");
+  place_.write("weights.json", "[3, 1, 1, 1, 1, 1, 1, 1, 1, 1]");
+  expect_success(train("run", "--bits-config bits.json --class-weights weights.json --steps 2"));
+  expect_success(program("train --config moved/config.json --out again"));
+  EXPECT_EQ(json_of("again/bits.json"), json_of("moved/bits.json"));
+  EXPECT_EQ(json_of("again/class_weights.json"), json_of("moved/class_weights.json"));
+  EXPECT_EQ(checkpoint_bytes("again"), checkpoint_bytes("moved"));
+  expect_success(program("train --config moved/config.json --bits-config bits.json --out other"));
+  EXPECT_EQ(json_of("other/bits.json"), json_of("run/bits.json"));
+}
+
 TEST_F(BitsConfigTest, ResumingKeepsToTheBitsOfTheRun) {
   expect_success(train("run", "--bits-config bits.json --stop-at 5"));
   place_.write("same.json", R"({"conv1": {"per_channel": true, "weight_bits": 8}, "*": 4})");

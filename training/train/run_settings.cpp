@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/files/files.h"
 #include "core/text/classic.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
@@ -98,6 +99,14 @@ TrainSettings begun_settings(const RunDirectory& run) {
   use_own_class_weights(settings, run);
   use_model_copy(settings, run);
   return settings;
+}
+
+void use_own_copies(TrainSettings& settings, const std::filesystem::path& config) {
+  if (!is_there(config.parent_path() / "train_graph.json")) return;
+  const RunDirectory run = RunDirectory::open(config.parent_path());
+  if (config.filename() != run.config().filename()) return;
+  if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
+  use_own_class_weights(settings, run);
 }
 
 void require_same_run(TrainSettings& wanted, const TrainSettings& begun) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "training/run/run_directory.h"
@@ -18,6 +19,10 @@ void require_rate_for(const std::string& former, const TrainSettings& settings, 
 /// The settings that a run began with, from its directory, with its own copy of the bits of layers. Throws Error for
 /// files that cannot be read.
 TrainSettings begun_settings(const RunDirectory& run);
+
+/// Where `config` is the config.json of a run, lets the settings that it gave take bits of layers and weights of
+/// classes from the run's own copies: the paths in the file are of the time when the run was made.
+void use_own_copies(TrainSettings& settings, const std::filesystem::path& config);
 
 /// A run goes on with the settings it began with: others would make it another run. Throws UsageError that names the
 /// first setting of `wanted` that differs, but for those that change no step (and the length, which the trainer looks
