@@ -32,24 +32,28 @@ LogAdam::LogAdam(const LogAdamOptions& options, const Schedule& schedule) : opti
 }
 
 std::span<const std::string_view> LogAdam::slot_names() const {
-  static constexpr std::array<std::string_view, 2> kNames = {"log_m", "log_v"};
+  static constexpr std::array<std::string_view, 3> kNames = {"log_m", "log_v", "log_before"};
   return kNames;
 }
 
 /// In double and one after the other: there are a handful for each quantizer.
 void LogAdam::apply(const VariableUpdate& update) const {
-  const auto t = static_cast<double>(update.step);
-  const double rate = learning_rate(update.step) / (1 - std::pow(options_.beta1, t));
-  const double correction = 1 / (1 - std::pow(options_.beta2, t));
+  const double rate = learning_rate(update.step);
   float* w = update.value->data<float>();
   float* m = update.slots[0]->data<float>();
   float* v = update.slots[1]->data<float>();
+  float* before = update.slots[2]->data<float>();
   const float* g = update.gradient->data<float>();
   for (std::int64_t i = 0; i < update.value->elements(); ++i) {
+    if (m[i] == 0 && v[i] == 0) before[i] = static_cast<float>(update.step - 1);
+    // From 2^24 steps on `before` is rounded.
+    const double t = std::max(1.0, static_cast<double>(update.step) - before[i]);
+    const double corrected_rate = rate / (1 - std::pow(options_.beta1, t));
+    const double correction = 1 / (1 - std::pow(options_.beta2, t));
     const double slope = std::clamp(double{g[i]} * w[i], -kSteepest, kSteepest);
     m[i] = static_cast<float>(options_.beta1 * m[i] + (1 - options_.beta1) * slope);
     v[i] = static_cast<float>(options_.beta2 * v[i] + (1 - options_.beta2) * slope * slope);
-    w[i] = times(w[i], std::exp(-rate * m[i] / (std::sqrt(correction * v[i]) + kEpsilon)));
+    w[i] = times(w[i], std::exp(-corrected_rate * m[i] / (std::sqrt(correction * v[i]) + kEpsilon)));
   }
 }
 

@@ -21,7 +21,8 @@ struct LogAdamOptions {
 /// the sign of an element or makes it 0, and an element that is 0 stays 0: a step that would shrink it below kLeast, or
 /// beyond float32, is not done. Neither the unit of w nor the size of its gradient matters, so one rate serves all
 /// bits, and all optimizers of the weights. (Jain et al. 2020, "Trained Quantization Thresholds", section 4.2, train
-/// thresholds so; with their base-2 logarithm the rate is 1.44 times ours.) In step t:
+/// thresholds so; with their base-2 logarithm the rate is 1.44 times ours.) In step t, counted from an element's first
+/// gradient that is not 0 (ranges may have none before a delay, or come in the middle of a training):
 ///   g' = g * w  (= dL/du),  m = beta1 * m + (1 - beta1) * g',  v = beta2 * v + (1 - beta2) * g'^2,
 ///   w *= exp(-rate * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon))
 class LogAdam final : public Optimizer {
@@ -33,7 +34,8 @@ class LogAdam final : public Optimizer {
   /// `schedule` multiplies the rate. Throws Error naming the option that is out of range.
   explicit LogAdam(const LogAdamOptions& options, const Schedule& schedule = {});
 
-  /// {"log_m", "log_v"}: the averages of g' and of its square.
+  /// {"log_m", "log_v", "log_before"}: the averages of g' and of its square, the steps before t = 1. Of a checkpoint
+  /// without the last they are 0.
   std::span<const std::string_view> slot_names() const override;
   void apply(const VariableUpdate& update) const override;
   double learning_rate(std::int64_t step) const override;

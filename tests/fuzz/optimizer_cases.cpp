@@ -181,14 +181,20 @@ std::string judge_step(Run& run, Tensor& value, std::int64_t step) {
   for (std::int64_t i = 0; i < value.elements(); ++i) {
     const auto slot = [&](std::size_t k) { return k < slots.size() ? double{slots_before[k].data<float>()[i]} : 0; };
     const Element x = {before.data<float>()[i], gradient.data<float>()[i], slot(0), slot(1)};
-    const Updated wanted = run.wanted(x, decay, static_cast<double>(step));
+    // LogAdam counts from an element's first gradient on.
+    const bool counts = run.kind == Kind::kLogAdam;
+    const double passed = !counts ? 0 : x.first == 0 && x.second == 0 ? static_cast<double>(step - 1) : slot(2);
+    const Updated wanted = run.wanted(x, decay, static_cast<double>(step) - passed);
     const auto complaint = [&](std::string_view what, float found, const Number& number) {
       return concat(run.text(value), ", step ", step, ": ", what, " is ", found, " at ", i, ", should be ",
                     number.value, "; ", number.error, " would be rounding");
     };
     if (differs(value.data<float>()[i], wanted.w)) return complaint("the variable", value.data<float>()[i], wanted.w);
     for (std::size_t k = 0; k < slots.size(); ++k)
-      if (const Number& number = k == 0 ? wanted.first : wanted.second; differs(slots[k]->data<float>()[i], number))
+      if (const Number& number = k == 0   ? wanted.first
+                                 : k == 1 ? wanted.second
+                                          : Number{passed};
+          differs(slots[k]->data<float>()[i], number))
         return complaint(run.optimizer->slot_names()[k], slots[k]->data<float>()[i], number);
   }
   return "";

@@ -25,7 +25,8 @@ using Floats = std::vector<float>;
 using testing::Trainee;
 
 TEST(LogAdam, NamesItsSlots) {
-  EXPECT_TRUE(std::ranges::equal(LogAdam({}).slot_names(), std::array<std::string_view, 2>{"log_m", "log_v"}));
+  EXPECT_TRUE(
+      std::ranges::equal(LogAdam({}).slot_names(), std::array<std::string_view, 3>{"log_m", "log_v", "log_before"}));
 }
 
 TEST(LogAdam, ThreeStepsByHand) {
@@ -54,6 +55,20 @@ TEST(LogAdam, AFirstStepIsTheRateWhateverSignAndSize) {
   const Floats directions = {-1, -1, -1, 1, 1};
   for (std::size_t i = 0; i < start.size(); ++i)
     EXPECT_NEAR(after[i] / start[i], std::exp(0.25f * directions[i]), 1e-5) << i;
+}
+
+// A range that is learned from a delay on has no gradient before; a graph may get it in the middle of a training.
+TEST(LogAdam, StepsCountFromTheFirstGradientOn) {
+  const LogAdam optimizer({.learning_rate = 0.01});
+  Trainee early({1}, 0.5f), delayed({1}, 0.5f), added({1}, 0.5f);
+  for (int step = 0; step < 2000; ++step) delayed.after(optimizer, 0);
+  added.step = 2000;
+  for (int step = 1; step <= 50; ++step) {
+    const float g = std::sin(0.4f * static_cast<float>(step)) + 0.3f;
+    const float w = early.after(optimizer, g);
+    EXPECT_EQ(delayed.after(optimizer, g), w) << step;
+    EXPECT_EQ(added.after(optimizer, g), w) << step;
+  }
 }
 
 TEST(LogAdam, NeitherTheUnitNorTheSizeOfTheGradientMatters) {
