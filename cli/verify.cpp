@@ -203,8 +203,9 @@ void add_verify(CommandLine& program) {
               "bound: points between the accuracies of evaluation graph and integer engine")
       .in_range(0.0, 100.0);
   command
-      .option("--min-agreement", arguments->bounds.agreement,
-              "bound: percent of pictures with the same class from both")
+      .option(
+          "--min-agreement", arguments->bounds.agreement,
+          "bound: percent of pictures with the same class from both; without classes, of examples with equal outputs")
       .in_range(0.0, 100.0);
   command
       .option(

@@ -195,8 +195,9 @@ std::vector<BoundCheck> VerifyReport::checks() const {
     const double share = 100 * score.agreement();
     check.value = std::min(check.value.value_or(share), share);
     if (share < check.bound - slack)
-      check.faults.push_back(formatted("%s and the integer engine choose the same class for %.3f%%, less than %g%%",
-                                       score.name.c_str(), share, check.bound));
+      check.faults.push_back(formatted("%s and the integer engine %s for %.3f%%, less than %g%%", score.name.c_str(),
+                                       v.integer.measure ? "have equal outputs" : "choose the same class", share,
+                                       check.bound));
   };
   if (bounds.agreement) {
     checks.push_back({"min_agreement", *bounds.agreement, {}});

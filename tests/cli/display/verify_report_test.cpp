@@ -119,6 +119,14 @@ TEST(VerifyReport, EachBoundIsComparedWithItsValue) {
   EXPECT_TRUE(mentions(given.broken().at(0), {"onnxruntime 2", "99.000%", "99.5%"}));
 }
 
+TEST(VerifyReport, NetworksWithoutClassesAgreeWhereAllOutputsAreEqual) {
+  VerifyReport given = report();
+  given.bounds.agreement = 100;
+  given.verification.integer.measure = training::Measure{};
+  EXPECT_EQ(given.broken(), std::vector<std::string>{
+                                "simulated and the integer engine have equal outputs for 95.000%, less than 100%"});
+}
+
 TEST(VerifyReport, BoundsHoldForBothArithmetics) {
   VerifyReport given = report();
   given.verification.on_integers =
