@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
+#include "cli/flags/setting_flags.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
@@ -104,6 +105,7 @@ void count(const ModelsArguments& arguments) {
 }
 
 void write_graphs(const ModelsArguments& arguments) {
+  require_ending("--out", arguments.out, {".json"});
   const models::Model& model = model_of(arguments);
   const Graph graph = as_usage([&] { return build(model, arguments); });
   if (arguments.out.empty()) {

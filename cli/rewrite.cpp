@@ -38,6 +38,7 @@ void note_unchanged(const Graph& graph, const std::string& source) {
 
 void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, const std::vector<std::string>& given) {
   check_options<RewriteSettings>([&] { options.check(); });
+  require_ending("--out", arguments.out, {".json"});
   auto [graph, notes] = read_graph_file(arguments.graph, arguments.image_size);
   require_scope(graph, options.scope, arguments.graph);
   if (arguments.mode == "train") quantize::require_observing(graph, arguments.graph);

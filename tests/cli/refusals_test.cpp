@@ -115,6 +115,7 @@ models --model resnet20 --image-size 4097 => --image-size
 models --model lenet5 --image-size 8 => [Conv2D "conv2/Conv2D"]
 models --model wake_word --image-size 8 => --image-size is for pictures; the input of wake_word is [30,40]
 models --model autoencoder --classes 8 => --classes has no effect on autoencoder
+models --model lenet5 --out g.onnx => --out ... g.onnx ... must end in .json
 models --count --model lenet5 --out|--batch-size 5 => $ ... --count
 completion => SHELL
 completion csh => bash, zsh or fish ... csh
@@ -186,6 +187,7 @@ TEST_F(RefusalsTest, SettingsOutOfRange) {
 --dataset ./x --std 1000.00001 => got 1000.00001
 )");
   refuses("rewrite --graph tiny.json", R"(
+--out g.onnx => --out ... g.onnx ... must end in .json
 --weight-bits 1 => --weight-bits must be 2 to 16, not 1
 --activation-bits 17 => --activation-bits must be
 --weight-bits eight => --weight-bits
