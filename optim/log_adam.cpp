@@ -39,6 +39,8 @@ std::span<const std::string_view> LogAdam::slot_names() const {
 /// In double and one after the other: there are a handful for each quantizer.
 void LogAdam::apply(const VariableUpdate& update) const {
   const double rate = learning_rate(update.step);
+  // Of the elements so far: mostly the same for all.
+  double t = 0, corrected_rate = 0, correction = 0;
   float* w = update.value->data<float>();
   float* m = update.slots[0]->data<float>();
   float* v = update.slots[1]->data<float>();
@@ -47,9 +49,11 @@ void LogAdam::apply(const VariableUpdate& update) const {
   for (std::int64_t i = 0; i < update.value->elements(); ++i) {
     if (m[i] == 0 && v[i] == 0) before[i] = static_cast<float>(update.step - 1);
     // From 2^24 steps on `before` is rounded.
-    const double t = std::max(1.0, static_cast<double>(update.step) - before[i]);
-    const double corrected_rate = rate / (1 - std::pow(options_.beta1, t));
-    const double correction = 1 / (1 - std::pow(options_.beta2, t));
+    if (const double passed = std::max(1.0, static_cast<double>(update.step) - before[i]); passed != t) {
+      t = passed;
+      corrected_rate = rate / (1 - std::pow(options_.beta1, t));
+      correction = 1 / (1 - std::pow(options_.beta2, t));
+    }
     const double slope = std::clamp(double{g[i]} * w[i], -kSteepest, kSteepest);
     m[i] = static_cast<float>(options_.beta1 * m[i] + (1 - options_.beta1) * slope);
     v[i] = static_cast<float>(options_.beta2 * v[i] + (1 - options_.beta2) * slope * slope);
