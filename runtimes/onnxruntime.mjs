@@ -2,17 +2,14 @@
 //
 //   node onnxruntime.mjs MODEL IMAGES COUNT OUT [--threads N] [--batch N] [--optimized DIR]
 //   node onnxruntime.mjs --list FILE ...      a line "MODEL IMAGES COUNT OUT" for each of many runs
-//   node onnxruntime.mjs --serve MODEL [--threads N] [--batch N]     for experiments/bench-integer
 //
 // IMAGES holds COUNT examples, raw uint8 integers or float32 numbers, as the model takes. OUT gets the outputs of all, raw float32 (little-endian). Prints one
 // JSON line for each run; its "seconds" are those of inference alone, after a run to warm up. DIR gets the graph that
 // the runtime made of a model, under the model's file name. Exit status 1 with a line on stderr when something is
-// wrong, 77 when onnxruntime-node is not installed. --serve prints "ready BATCH" and then, for each line "go N" on
-// standard input, the seconds of N runs on a batch of noise.
+// wrong, 77 when onnxruntime-node is not installed.
 
 import {readFile, writeFile} from 'node:fs/promises';
 import path from 'node:path';
-import {createInterface} from 'node:readline';
 import {parseArgs} from 'node:util';
 
 const FAILED = 1;
@@ -42,13 +39,11 @@ async function commandLine() {
       threads: {type: 'string', default: '1'},
       batch: {type: 'string', default: '64'},
       optimized: {type: 'string'},
-      serve: {type: 'string'},
     },
   });
   const lines = values.list ? (await readFile(values.list, 'utf8')).split('\n').filter((line) => line) : [];
   return {
-    runs: values.list ? lines.map((line) => runOf(line.split(' '))) : values.serve ? [] : [runOf(positionals)],
-    served: values.serve,
+    runs: values.list ? lines.map((line) => runOf(line.split(' '))) : [runOf(positionals)],
     threads: positive(values.threads, '--threads'),
     batch: positive(values.batch, '--batch'),
     optimized: values.optimized,
@@ -92,21 +87,6 @@ async function open(ort, model, {threads, optimized}) {
   return {session, input, output};
 }
 
-async function serve(ort, {served, batch, ...settings}) {
-  const {session, input} = await open(ort, served, settings);
-  if (input.type !== 'uint8') throw new Failure(`--serve takes models of uint8, not ${input.type}`);
-  const noise = Uint8Array.from({length: batch * input.size}, () => Math.random() * 256);
-  const feeds = {[input.name]: new ort.Tensor('uint8', noise, [batch, ...input.extents])};
-  for (let i = 0; i < 3; ++i) await session.run(feeds);
-  console.log(`ready ${batch}`);
-  for await (const line of createInterface({input: process.stdin})) {
-    const repeats = positive(line.replace(/^go /, ''), 'go');
-    const start = process.hrtime.bigint();
-    for (let i = 0; i < repeats; ++i) await session.run(feeds);
-    console.log(Number(process.hrtime.bigint() - start) / 1e9);
-  }
-}
-
 async function perform(ort, {model, images, count, out}, {batch, ...settings}) {
   const {session, input, output} = await open(ort, model, settings);
   const bytes = Uint8Array.from(await readFile(images));
@@ -142,7 +122,6 @@ async function perform(ort, {model, images, count, out}, {batch, ...settings}) {
 try {
   const ort = await loadRuntime();
   const {runs, ...settings} = await commandLine();
-  if (settings.served) await serve(ort, settings);
   for (const run of runs) await perform(ort, run, settings);
 } catch (error) {
   console.error(`onnxruntime.mjs: ${error.message.replace(/\s*\n\s*/g, ' ')}`);
