@@ -51,9 +51,11 @@ class LogAdam:
 
     def __init__(self, size, beta1=0.9, beta2=0.999):
         self.beta1, self.beta2 = beta1, beta2
-        self.m, self.v = np.zeros(size, np.float32), np.zeros(size, np.float32)
+        self.m, self.v, self.before = (np.zeros(size, np.float32) for _ in range(3))
 
     def step(self, w, gradient, rate, t):
+        self.before = np.where((self.m == 0) & (self.v == 0), np.float32(t - 1), self.before)
+        t = np.maximum(1, t - self.before.astype(np.float64))
         slope = np.clip(gradient.astype(np.float64) * w, -self.STEEPEST, self.STEEPEST)
         m, v = self.m.astype(np.float64), self.v.astype(np.float64)
         self.m = (self.beta1 * m + (1 - self.beta1) * slope).astype(np.float32)

@@ -306,7 +306,8 @@ class Training:
     def _arrays(self):
         """What a checkpoint has beside the session, by name: an object and its attribute."""
         return {'w': (self, 'w'), 'ends': (self, 'ends'), 'velocity': (self.sgd, 'velocity'), 'm': (self.log_adam, 'm'),
-                'v': (self.log_adam, 'v'), **{f'method/{name}': (self.method, name) for name in self.method.STATE}}
+                'v': (self.log_adam, 'v'), 'before': (self.log_adam, 'before'),
+                **{f'method/{name}': (self.method, name) for name in self.method.STATE}}
 
     def save(self):
         own = {self.OWN + name: np.asarray(getattr(*place)) for name, place in self._arrays().items()}

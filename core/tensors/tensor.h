@@ -77,7 +77,7 @@ class Tensor {
     return {data<T>(), static_cast<std::size_t>(elements())};
   }
 
-  /// Of a tensor that holds nothing another one.
+  /// A tensor that holds nothing gives another one.
   Tensor clone() const;
   /// The same elements under another shape; throws Error when the number of elements differs.
   Tensor reshaped(const Shape& shape) const;
