@@ -75,6 +75,8 @@ struct ChainParts {
 /// byte for each window: the place of the largest element, or a mark that no gradient passes. It reads x only for a
 /// batch norm or a trained factor. For a trained range it then rounds x again; where it has no x, the range takes two
 /// bytes more for each element of the output.
+///
+/// One pass is a file: chain_forward.cpp, chain_backward.cpp.
 class Chain final : public FusedOp, public ObservesBatch, public PacksOutput {
  public:
   /// `type` names the parts, as "BiasAdd+Relu".
