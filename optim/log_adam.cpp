@@ -39,7 +39,7 @@ std::span<const std::string_view> LogAdam::slot_names() const {
 /// In double and one after the other: there are a handful for each quantizer.
 void LogAdam::apply(const VariableUpdate& update) const {
   const double rate = learning_rate(update.step);
-  // The corrections of the last element's t, which mostly is that of all.
+  // Computed anew where an element differs from the one before it, which hardly any does.
   double t = 0, corrected_rate = 0, correction = 0;
   float* w = update.value->data<float>();
   float* m = update.slots[0]->data<float>();

@@ -34,8 +34,8 @@ class LogAdam final : public Optimizer {
   /// `schedule` multiplies the rate. Throws Error naming the option that is out of range.
   explicit LogAdam(const LogAdamOptions& options, const Schedule& schedule = {});
 
-  /// {"log_m", "log_v", "log_before"}: the averages of g' and of its square, the steps before t = 1. Of a checkpoint
-  /// without the last they are 0.
+  /// {"log_m", "log_v", "log_before"}: the averages of g' and of its square, the steps before t = 1, which are 0 in
+  /// checkpoints without the last.
   std::span<const std::string_view> slot_names() const override;
   void apply(const VariableUpdate& update) const override;
   double learning_rate(std::int64_t step) const override;

@@ -94,7 +94,7 @@ Reestimated reestimate(const ReestimationRequest& request, const RunDirectory& o
   require_fit(run.evaluation, data.train, run.source.directory.eval_graph().string());
   const auto started = std::chrono::steady_clock::now();
   const auto evaluate_on = [&](const datasets::Dataset& pictures) {
-    Session session(run.evaluation.graph);
+    Session session(run.evaluation.graph, {.arithmetic = settings.arithmetic});
     session.restore(run.checkpoint, Session::Restore::kVariables, run.source.checkpoint);
     return evaluate(session, run.evaluation, pictures);
   };
