@@ -128,20 +128,20 @@ class LogAdam:
     """Adam on the logarithms of the absolute values (optim/log_adam.h), in double."""
 
     def __init__(self, parameters, rate, beta1=0.9, beta2=0.999, epsilon=1e-12):
-        self.parameters, self.rate, self.betas, self.epsilon, self.steps = parameters, rate, (beta1, beta2), epsilon, 0
-        self.averages = [(torch.zeros_like(w, dtype=torch.double), torch.zeros_like(w, dtype=torch.double))
-                         for w in parameters]
+        self.parameters, self.rate, self.betas, self.epsilon = parameters, rate, (beta1, beta2), epsilon
+        # Both averages, and the steps from the first gradient on.
+        self.state = [[torch.zeros_like(w, dtype=torch.double) for _ in range(3)] for w in parameters]
 
     @torch.no_grad()
     def step(self):
-        self.steps += 1
         beta1, beta2 = self.betas
-        for w, (m, v) in zip(self.parameters, self.averages):
+        for w, (m, v, t) in zip(self.parameters, self.state):
+            t.copy_(torch.where((m == 0) & (v == 0), 1, t + 1))
             slope = w.double() * w.grad.double()
             m.mul_(beta1).add_(slope, alpha=1 - beta1)
             v.mul_(beta2).add_(slope ** 2, alpha=1 - beta2)
-            divisor = (v / (1 - beta2 ** self.steps)).sqrt() + self.epsilon
-            w.copy_(w.double() * (-self.rate / (1 - beta1 ** self.steps) * m / divisor).exp())
+            divisor = (v / (1 - beta2 ** t)).sqrt() + self.epsilon
+            w.copy_(w.double() * (-self.rate / (1 - beta1 ** t) * m / divisor).exp())
             w.grad = None
 
 
