@@ -21,6 +21,7 @@ bool is_sum_of_products(const Op& op) { return has_role(op.type(), OpRole::kMove
 bool is_choice(const Op& op) { return has_role(op.type(), OpRole::kChooses); }
 
 bool is_convolution(const Op& op) { return op.as<layers::Conv2d>() || op.as<layers::DepthwiseConv2d>(); }
+
 /// Whether the fast backend may multiply sums of pixels with sums of taps (layers/kernels/winograd.h).
 bool may_mix_taps(const Op& op, const std::vector<Bounded>& inputs) {
   const auto* convolution = op.as<layers::Conv2d>();

@@ -6,7 +6,7 @@
 
 /// Convolutions of few channels, for which oneDNN pads too much or lacks a kernel: vectorised over the output channels
 /// (the gradient of the input: over a window's row of input channels) with several pixels in registers, straight from
-/// NHWC images. Right for any shape and stride without dilation; layers/conv2d.cpp knows where they are faster.
+/// NHWC images. Right for any shape and stride without dilation; fast_convolution.cpp knows where they are faster.
 /// Results depend on the instruction set in their last bits (fused multiply-adds where it has them), the gradient of
 /// the filter also on the number of threads; they are the same from run to run.
 namespace miniqat::layers {

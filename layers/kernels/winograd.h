@@ -4,7 +4,7 @@
 
 /// Convolutions by 3x3 filters with strides of 1 in 16 products for 2x2 outputs instead of 36: F(2x2, 3x3) of Lavin and
 /// Gray, "Fast Algorithms for Convolutional Neural Networks" (2016), with both gradients. The numbers of in and out
-/// channels are multiples of 16, pads at most 2; layers/conv2d.cpp knows where they are faster.
+/// channels are multiples of 16, pads at most 2; fast_convolution.cpp knows where they are faster.
 ///
 /// Roundings are smaller than those of plain sums, for there are fewer: for random numbers in resnet20's shapes 0.2 to
 /// 0.9 of oneDNN's. But an output is a sum over products of pixels with sums of the filter's taps, of which parts

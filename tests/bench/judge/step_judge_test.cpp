@@ -180,8 +180,6 @@ TEST(StepJudge, RoundingsOfABatchNormOverTwoRowsAreNoMistakes) {
   }
 }
 
-/// The other end of a symmetric range is rounded, and with it the choice of a scale that is a power of two, where the
-/// range lies at the end of an octave (seed 77, graphs, 637).
 /// A filter with a few large taps over pictures with a few large pixels: sums in which such cancel have roundings
 /// relative to them, beside elements of the order of 1.
 TEST(StepJudge, RoundingsOfMixedTapsAreNoMistakes) {
@@ -207,6 +205,8 @@ TEST(StepJudge, RoundingsOfMixedTapsAreNoMistakes) {
   }
 }
 
+/// The other end of a symmetric range is rounded, and with it the choice of a scale that is a power of two, where the
+/// range lies at the end of an octave (seed 77, graphs, 637).
 TEST(StepJudge, EitherPowerOfTwoIsRightAtTheEndOfAnOctave) {
   set_thread_count(1);
   quantize::register_ops();
