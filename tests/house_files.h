@@ -12,13 +12,15 @@
 
 namespace miniqat::house_test {
 
-/// The files in a top folder, and all below it, that `is_wanted` takes.
+/// The files in a top folder, and all below it, that `is_wanted` takes; none of node_modules, which npm fills.
 template <class Predicate>
 std::vector<std::filesystem::path> files_of(const std::string& folder, Predicate is_wanted) {
   std::vector<std::filesystem::path> files;
-  for (const std::filesystem::directory_entry& entry :
-       std::filesystem::recursive_directory_iterator(std::filesystem::path(MINIQAT_SOURCE_DIR) / folder))
-    if (entry.is_regular_file() && is_wanted(entry.path())) files.push_back(entry.path());
+  std::filesystem::recursive_directory_iterator entry(std::filesystem::path(MINIQAT_SOURCE_DIR) / folder);
+  for (; entry != std::filesystem::recursive_directory_iterator(); ++entry) {
+    if (entry->path().filename() == "node_modules") entry.disable_recursion_pending();
+    if (entry->is_regular_file() && is_wanted(entry->path())) files.push_back(entry->path());
+  }
   return files;
 }
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 if shutil.which("espeak-ng") is None:
-    print("skipped: there is no espeak-ng, which scripts/install-deps --nightly installs")
+    print("skipped: there is no espeak-ng, which scripts/install-deps --ci installs")
     sys.exit(77)
 
 with tempfile.TemporaryDirectory() as place:
