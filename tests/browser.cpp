@@ -10,6 +10,7 @@
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/page.h"
+#include "tests/source_dir.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing {
@@ -26,8 +27,8 @@ bool is_firefox() {
 /// Prints the document, and the console's lines on stderr behind ":CONSOLE".
 std::string browser_command(const fs::path& page, const fs::path& profile, int width, int height) {
   if (is_firefox())
-    return concat("/usr/bin/python3 ", MINIQAT_SOURCE_DIR, "/tests/firefox.py ", page.string(), " ", width, " ",
-                  height);
+    return concat("/usr/bin/python3 ", (source_dir() / "tests/firefox.py").string(), " ", page.string(), " ", width,
+                  " ", height);
   // The flags keep the browser itself off the network; the page is kept off it by its own policy.
   return concat("chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run ",
                 "--disable-background-networking --disable-component-update --disable-sync --disable-breakpad ",
@@ -78,7 +79,7 @@ nlohmann::json found_in(const Visit& visit) {
 
 nlohmann::json look_at_layout(std::string html, const std::string& steps) {
   html.insert(html.rfind("</body>"), concat("<script>", steps, "</script>\n"));
-  const std::string script = read_file(fs::path(MINIQAT_SOURCE_DIR) / "tests/layout.js");
+  const std::string script = read_file(source_dir() / "tests/layout.js");
   const Visit seen = visit(concat("<!DOCTYPE html><html><body><script type=\"text/plain\" id=\"page\">", base64(html),
                                   "</script><pre id=\"found\"></pre><script>", script, "</script></body></html>"));
   EXPECT_EQ(seen.status, 0) << seen.console;

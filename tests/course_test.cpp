@@ -15,11 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/source_dir.h"
+
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kCourse = fs::path(MINIQAT_SOURCE_DIR) / "docs/course";
+const fs::path kCourse = miniqat::source_dir() / "docs/course";
 
 std::string text_of(const fs::path& path) {
   std::ifstream file(path);
@@ -128,7 +130,7 @@ TEST(Course, EachPageSaysWhereToLookInTheCode) {
     EXPECT_GE(rows.size(), 4u) << page;
     for (const std::string& row : rows) {
       const std::string file = row.substr(0, row.find(' ')), symbol = row.substr(row.find(' ') + 1);
-      EXPECT_TRUE(has_word(text_of(fs::path(MINIQAT_SOURCE_DIR) / file), symbol))
+      EXPECT_TRUE(has_word(text_of(miniqat::source_dir() / file), symbol))
           << page << ": " << file << " has no " << symbol;
     }
   }
@@ -141,7 +143,7 @@ TEST(Course, TermsAreInTheGlossary) {
   const std::vector<std::string> rows = matches(glossary, R"(\n\| ([^|]+) \| )");
   const std::set<std::string> terms(rows.begin() + 1, rows.end());
   for (const std::string& file : matches(glossary, R"(`([\w/.]+)` \|\n)"))
-    EXPECT_TRUE(fs::exists(fs::path(MINIQAT_SOURCE_DIR) / file)) << file;
+    EXPECT_TRUE(fs::exists(miniqat::source_dir() / file)) << file;
   std::vector<std::string> in_order(rows.begin() + 1, rows.end());
   const auto lower = [](std::string word) {
     std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -189,7 +191,7 @@ TEST(Course, NumbersArePrinted) {
   for (const fs::path& figure : files(kCourse / "figures", ".svg"))
     for (const std::string& words : matches(text_of(figure), R"(<text[^>]*>([^<]*)</text>)")) printed += words + '\n';
   // The example on the board is lab 1's, whose own test computes it.
-  printed += text_of(fs::path(MINIQAT_SOURCE_DIR) / "labs/01-scale-and-zero-point/README.md");
+  printed += text_of(miniqat::source_dir() / "labs/01-scale-and-zero-point/README.md");
   std::size_t checked = 0;
   for (const fs::path& page : pages) {
     const std::string prose = std::regex_replace(parts_of(page).prose, std::regex(R"(\]\([^)]*\))"), "]");

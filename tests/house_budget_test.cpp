@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/house_files.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::house_test {
 namespace {
@@ -46,8 +47,7 @@ TEST(Budget, RaisesSayWhy) {
 /// Rooms neither grow beyond their lines nor keep lines that they no longer need.
 TEST(Budget, RoomsKeepTheirLines) {
   constexpr std::int64_t kSpare = 200;
-  std::map<std::string, std::int64_t> budget =
-      read_budget(lines_of(std::filesystem::path(MINIQAT_SOURCE_DIR) / "tests/budget.txt"));
+  std::map<std::string, std::int64_t> budget = read_budget(lines_of(source_dir() / "tests/budget.txt"));
   for (const std::string& room : top_entries()) {
     if (room.starts_with('.')) continue;
     for (const auto& [name, files] : {std::pair(room, sources(room)), std::pair(room + "/scripts", scripts(room))}) {

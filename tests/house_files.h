@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/source_dir.h"
+
 // Files of the repository and their lines, for the tests of the house rules.
 
 namespace miniqat::house_test {
@@ -16,7 +18,7 @@ namespace miniqat::house_test {
 template <class Predicate>
 std::vector<std::filesystem::path> files_of(const std::string& folder, Predicate is_wanted) {
   std::vector<std::filesystem::path> files;
-  std::filesystem::recursive_directory_iterator entry(std::filesystem::path(MINIQAT_SOURCE_DIR) / folder);
+  std::filesystem::recursive_directory_iterator entry(source_dir() / folder);
   for (; entry != std::filesystem::recursive_directory_iterator(); ++entry) {
     if (entry->path().filename() == "node_modules") entry.disable_recursion_pending();
     if (entry->is_regular_file() && is_wanted(entry->path())) files.push_back(entry->path());
@@ -58,7 +60,7 @@ inline std::set<std::filesystem::path> headers_behind(const std::filesystem::pat
     for (const std::string& line : lines_of(next)) {
       if (!line.starts_with(head)) continue;
       const std::string name = line.substr(head.size(), line.rfind('"') - head.size());
-      const std::filesystem::path header = std::filesystem::path(MINIQAT_SOURCE_DIR) / name;
+      const std::filesystem::path header = source_dir() / name;
       if (std::filesystem::exists(header) && found.insert(header).second) pending.push_back(header);
     }
   }
@@ -101,7 +103,7 @@ inline std::vector<FunctionLines> functions_of(const std::vector<std::string>& l
 /// The folders at the top of the repository.
 inline std::set<std::string> top_entries() {
   std::set<std::string> folders;
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(MINIQAT_SOURCE_DIR))
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(source_dir()))
     if (entry.is_directory()) folders.insert(entry.path().filename());
   folders.erase("build");
   return folders;

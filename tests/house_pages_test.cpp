@@ -14,6 +14,7 @@
 #include "core/text/error.h"
 #include "tests/cli/program.h"
 #include "tests/house_files.h"
+#include "tests/source_dir.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::house_test {
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 /// What a page shows of C++ is what is built and run.
 void expect_shows(const std::string& page, const std::string& file) {
-  const fs::path root = MINIQAT_SOURCE_DIR;
+  const fs::path root = source_dir();
   std::vector<std::string> example;
   for (const std::string& line : lines_of(root / file)) example.push_back(without_indent(line));
   std::size_t shown = 0;
@@ -51,7 +52,7 @@ TEST(HousePages, TheOwnNetworkIsTheExample) { expect_shows("docs/own-network.md"
 TEST(HousePages, TheAliasHoldsInAnyFolder) {
   for (const std::string page : {"README.md", "docs/train.md"}) {
     std::string alias;
-    for (const std::string& line : lines_of(fs::path(MINIQAT_SOURCE_DIR) / page))
+    for (const std::string& line : lines_of(source_dir() / page))
       if (line.starts_with("alias ")) alias = line;
     ASSERT_FALSE(alias.empty()) << page;
     const testing::TempDir place;
@@ -79,12 +80,12 @@ std::vector<std::string> mentions(const fs::path& page, const std::string& patte
 /// The targets that CMakeLists.txt files make of sources, as "folder/target": binaries lie in build/<preset>/<folder>/.
 std::set<std::string> programs() {
   std::set<std::string> found = {"cli/miniqat", "labs/labs_test", "tests/miniqat_differential", "tests/test_others"};
-  const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
+  const fs::path tests = source_dir() / "tests";
   for (const fs::directory_entry& entry : fs::directory_iterator(tests))
     if (fs::exists(entry.path() / "CMakeLists.txt"))
       for (const std::string& program : mentions(entry.path() / "CMakeLists.txt", "miniqat_tests\\((\\w+)"))
         found.insert("tests/" + program);
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(MINIQAT_SOURCE_DIR) / "labs"))
+  for (const fs::directory_entry& entry : fs::directory_iterator(source_dir() / "labs"))
     if (entry.is_directory()) found.insert("labs/lab_" + entry.path().filename().string().substr(0, 2));
   for (const std::string folder : {"benchmarks", "examples", "experiments"})
     for (const fs::path& file : sources(folder)) {
@@ -96,7 +97,7 @@ std::set<std::string> programs() {
 }
 
 std::vector<fs::path> pages() {
-  const fs::path root = MINIQAT_SOURCE_DIR;
+  const fs::path root = source_dir();
   std::vector<fs::path> files = {root / "README.md", root / "CONTRIBUTING.md"};
   for (const std::string folder : {"docs", "labs"})
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder))
@@ -179,7 +180,7 @@ std::string program_with(const std::string& file) {
 
 /// A command with --file or --gtest_filter runs tests: the wrong program, or a name that is gone, runs none.
 TEST(HousePages, PagesNameTestsThatThereAre) {
-  const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
+  const fs::path tests = source_dir() / "tests";
   std::set<std::string> names;
   const std::regex begins_test(R"((?:TYPED_)?TEST(?:_[FP])?\((\w+), (\w+)\).*)");
   for (const fs::path& file : sources("tests"))
@@ -227,7 +228,7 @@ std::set<std::string> names_of_sources() {
 }
 
 TEST(HousePages, PagesNameFilesThatThereAre) {
-  const fs::path root = MINIQAT_SOURCE_DIR;
+  const fs::path root = source_dir();
   const std::set<std::string> tops = top_entries(), names = names_of_sources();
   std::vector<fs::path> all = pages();
   all.push_back(root / "CHANGELOG.md");

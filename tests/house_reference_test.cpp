@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/house_files.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::house_test {
 namespace {
@@ -24,7 +25,7 @@ bool is_reference(const fs::path& file) { return file.parent_path().filename() =
 std::set<std::string> rooms_with_references() {
   std::set<std::string> rooms;
   for (const std::string& top : top_entries())
-    if (!top.starts_with('.') && fs::is_directory(fs::path(MINIQAT_SOURCE_DIR) / top / "reference")) rooms.insert(top);
+    if (!top.starts_with('.') && fs::is_directory(source_dir() / top / "reference")) rooms.insert(top);
   return rooms;
 }
 

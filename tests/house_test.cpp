@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/house_files.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::house_test {
 namespace {
@@ -162,7 +163,7 @@ TEST(House, DependenciesPointOneWay) {
   std::set<std::string> seen;
   for (const std::string& top : top_folders())
     for (const fs::path& file : sources(top)) {
-      const std::string folder = fs::relative(file.parent_path(), MINIQAT_SOURCE_DIR).string();
+      const std::string folder = fs::relative(file.parent_path(), source_dir()).string();
       const auto rule = kMayInclude.find(rule_for(folder));
       ASSERT_TRUE(rule != kMayInclude.end()) << "there is no rule for " << folder;
       seen.insert(rule->first);
@@ -282,12 +283,12 @@ TEST(House, HeadersHaveNoCircle) {
 TEST(House, EverySourceIsInAList) {
   std::map<fs::path, std::string> lists;
   for (const fs::path& file : all_sources()) {
-    const std::string path = fs::relative(file, MINIQAT_SOURCE_DIR).string();
+    const std::string path = fs::relative(file, source_dir()).string();
     if (file.extension() != ".cpp" || path.starts_with("labs/solutions/") || path.starts_with("tests/preload/"))
       continue;
     if ((path.starts_with("labs/") && file.filename() == "check.cpp") || path == "experiments/replay.cpp") continue;
     bool listed = false;
-    for (fs::path folder = file.parent_path(); folder != MINIQAT_SOURCE_DIR; folder = folder.parent_path()) {
+    for (fs::path folder = file.parent_path(); folder != source_dir(); folder = folder.parent_path()) {
       if (!lists.contains(folder))
         for (const std::string& line : lines_of(folder / "CMakeLists.txt")) lists[folder] += line + "\n";
       listed =
@@ -298,7 +299,7 @@ TEST(House, EverySourceIsInAList) {
 }
 
 TEST(House, EveryTestOfPythonIsInTheList) {
-  const fs::path python = fs::path(MINIQAT_SOURCE_DIR) / "python";
+  const fs::path python = source_dir() / "python";
   std::string list;
   for (const std::string& line : lines_of(python / "CMakeLists.txt"))
     if (line.find("foreach(test ") != line.npos) list = line;
@@ -318,7 +319,7 @@ TEST(House, EveryProgramOfTheWorkshopHasASource) {
   static const std::regex program(R"([ (]((?:bench|peer)_\w+))");
   std::size_t checked = 0;
   for (const char* folder : {"benchmarks", "experiments"}) {
-    const fs::path place = fs::path(MINIQAT_SOURCE_DIR) / folder;
+    const fs::path place = source_dir() / folder;
     for (const std::string& line : lines_of(place / "CMakeLists.txt"))
       for (std::sregex_iterator found(line.begin(), line.end(), program); found != std::sregex_iterator(); ++found) {
         EXPECT_TRUE(fs::exists(place / ((*found)[1].str() + ".cpp"))) << folder << " has no " << (*found)[1];
@@ -330,7 +331,7 @@ TEST(House, EveryProgramOfTheWorkshopHasASource) {
 
 /// core/tensors/eigen.h says why.
 TEST(House, EigenStaysInFormulas) {
-  const fs::path door = fs::path(MINIQAT_SOURCE_DIR) / "core/tensors/eigen.h";
+  const fs::path door = source_dir() / "core/tensors/eigen.h";
   std::size_t includers = 0;
   for (const fs::path& file : all_sources()) {
     bool has_loops = false, has_eigen = false;
@@ -349,7 +350,7 @@ TEST(House, EigenStaysInFormulas) {
 /// Parallel loops are core/threads/parallel.h's; how a team of threads works is its own affair.
 TEST(House, TheTeamHasOneDoor) {
   for (const fs::path& file : all_sources()) {
-    const std::string folder = fs::relative(file.parent_path(), MINIQAT_SOURCE_DIR).string();
+    const std::string folder = fs::relative(file.parent_path(), source_dir()).string();
     if (folder == "core/team" || folder.starts_with("tests")) continue;
     for (const std::string& line : lines_of(file))
       EXPECT_TRUE(included_folder(line) != "core/team" || line == "#include \"core/team/team.h\"")
@@ -362,7 +363,7 @@ TEST(House, LibrariesDoNotAskTheLocale) {
   static const std::regex asks(
       R"(std::(v?sn?printf|strto(d|f|ld)|atof|sto(d|f|ld)|to(lower|upper)|is(alpha|digit|alnum|space|upper|lower|print)|regex)\b)");
   static const std::regex sets(R"(\bsetlocale\(|locale::global)");
-  const fs::path root = MINIQAT_SOURCE_DIR;
+  const fs::path root = source_dir();
   for (const char* folder : {"core", "layers", "quantize", "integer", "exporters", "importers", "optim", "datasets",
                              "models", "distributed", "training", "python", "cli"})
     for (const fs::path& file : sources(folder)) {
@@ -408,7 +409,7 @@ TEST(House, ThePictureShowsTheRules) {
         if (top_of(included) != top_of(folder) && top_of(included) != "formats")
           ruled.emplace(top_of(included), top_of(folder));
   std::set<std::pair<std::string, std::string>> drawn;
-  for (const auto& [from, to] : arrows_of(fs::path(MINIQAT_SOURCE_DIR) / "docs/architecture.dot")) {
+  for (const auto& [from, to] : arrows_of(source_dir() / "docs/architecture.dot")) {
     EXPECT_TRUE(to == "labs" || ruled.contains({from, to})) << from << " -> " << to << " is no rule";
     drawn.emplace(from, to);
   }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/source_dir.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::bench {
@@ -21,7 +22,7 @@ void shell(const std::string& command) { ASSERT_EQ(std::system(command.c_str()),
 std::string commit_of(const fs::path& sources, const TempDir& place) {
   const fs::path written = place.path() / "commit.txt", commit_template = place.write("commit.in", "@MINIQAT_COMMIT@");
   shell("cmake -DGIT=git '-DSOURCES=" + sources.string() + "' '-DTEMPLATE=" + commit_template.string() +
-        "' '-DOUTPUT=" + written.string() + "' -P '" MINIQAT_SOURCE_DIR "/cmake/Commit.cmake'");
+        "' '-DOUTPUT=" + written.string() + "' -P '" + (source_dir() / "cmake/Commit.cmake").string() + "'");
   std::string commit;
   std::getline(std::ifstream(written), commit);
   return commit;

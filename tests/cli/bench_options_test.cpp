@@ -7,6 +7,7 @@
 
 #include "core/text/json.h"
 #include "tests/cli/program.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::testing::bench_options_test {
 namespace {
@@ -18,7 +19,7 @@ class BenchOptionsTest : public ProgramTest {
   Outcome bench(const Arguments& more) const { return started("bench --quick" + more, place_.path()); }
   /// Compiles C into a shared library; returns whether that went well.
   bool compile(const std::string& source, const std::string& library, const std::string& flags = "") const {
-    const std::string root = MINIQAT_SOURCE_DIR;
+    const std::string root = source_dir().string();
     const std::string command = std::string(MINIQAT_CXX_COMPILER) + " -x c -std=c99 -pedantic -Wall -Wextra -Werror " +
                                 "-O2 -ffp-contract=off -shared -fPIC " + flags + " -I " + root + "/bench/kernels '" +
                                 source + "' -lm -o '" + (path(library)).string() + "'";
@@ -73,7 +74,7 @@ TEST_F(BenchOptionsTest, HelpListsAllCases) {
 }
 
 TEST_F(BenchOptionsTest, ThePluginOfTheRepositoryIsMeasured) {
-  ASSERT_TRUE(compile(MINIQAT_SOURCE_DIR "/bench/kernels/plain_loop.c", "plain.so"));
+  ASSERT_TRUE(compile(source_dir() / "bench/kernels/plain_loop.c", "plain.so"));
   const Json result = Json::parse(bench("--plugin plain.so --threads 2 --per-tensor --elements 1000 --json").out);
   std::set<std::string> done;
   for (const Json& row : result["kernels"]) {
@@ -87,8 +88,8 @@ TEST_F(BenchOptionsTest, ThePluginOfTheRepositoryIsMeasured) {
 
 #if defined(__x86_64__)
 TEST_F(BenchOptionsTest, TheIntrinsicsOfThePageAreMeasured) {
-  const std::string path = MINIQAT_SOURCE_DIR "/bench/kernels/avx2_loop.c", source = bytes_of(path);
-  const std::string page = bytes_of(MINIQAT_SOURCE_DIR "/docs/own-kernel.md");
+  const std::string path = (source_dir() / "bench/kernels/avx2_loop.c").string(), source = bytes_of(path);
+  const std::string page = bytes_of(source_dir() / "docs/own-kernel.md");
   const std::size_t begin = source.find("__attribute__"), end = source.find("\n}\n", begin);
   expect_text(page, {"```c\n" + source.substr(begin, end + 3 - begin) + "```"});
   ASSERT_TRUE(compile(path, "avx2.so"));

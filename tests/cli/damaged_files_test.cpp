@@ -108,12 +108,17 @@ TEST_F(DamagedFilesTest, TextThatIsNoJsonIsNamed) {
 }
 
 TEST_F(DamagedFilesTest, TheWordsHaveTheFileAndThePlace) {
-  const std::string file = "run/quantize.json", before = bytes_of(path(file));
-  place_->write(file, R"({"rows": [{"name": 5}]})");
-  const Outcome page = report();
-  place_->write(file, before);
-  EXPECT_EQ(page.status, 1);
-  EXPECT_EQ(page.err, "miniqat report: run/quantize.json: rows[0].name must be a text, is 5\n");
+  for (const auto& [file, bytes, words] :
+       {std::tuple("run/quantize.json", R"({"rows": [{"name": 5}]})", "rows[0].name must be a text, is 5"),
+        std::tuple("run/quantize.json", R"({"training": {"task": 5}})", "training.task must be a text, is 5"),
+        std::tuple("run/summary.json", R"({"task": 5})", "task must be a text, is 5")}) {
+    const std::string before = bytes_of(path(file));
+    place_->write(file, bytes);
+    const Outcome page = report(), list = program({"runs", "run"});
+    place_->write(file, before);
+    expect_text(page.out + page.err + list.err, {concat(file, ": ", words)});
+    expect_plain(page.err + list.err, words);
+  }
 }
 
 /// A line of metrics is left out, which is said.

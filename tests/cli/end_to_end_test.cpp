@@ -20,6 +20,7 @@
 #include "tests/datasets/sound/recordings.h"
 #include "tests/exporters/c/board.h"
 #include "tests/runtimes/judge.h"
+#include "tests/source_dir.h"
 #include "tests/training/report/judged_page.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
@@ -168,7 +169,7 @@ class EndToEnd : public testing::ProgramTest {
     };
     if (!is_there(python({"-c", "import miniqat"}).status == 0 ? "" : "no Python module")) return;
     const testing::Outcome outcome =
-        python({MINIQAT_SOURCE_DIR "/tests/cli/evaluate.py", way.data, "w8.miniqat", "w4.miniqat"});
+        python({source_dir() / "tests/cli/evaluate.py", way.data, "w8.miniqat", "w4.miniqat"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     const json found = json::parse(outcome.out);
     for (std::size_t i = 0; i < found.size(); ++i) {

@@ -21,6 +21,7 @@
 #include "tests/cli/program.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/fewer_cases.h"
+#include "tests/source_dir.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing::own_network_test {
@@ -28,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = MINIQAT_SOURCE_DIR;
+const fs::path kRoot = source_dir();
 
 /// The only block of the page in this language.
 std::string block(const std::string& language) {

@@ -12,6 +12,7 @@
 #include "core/text/error.h"
 #include "tests/cli/tiny_task.h"
 #include "tests/runtimes/judge.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::testing::privacy_test {
 namespace {
@@ -62,7 +63,7 @@ TEST_F(PrivacyTest, SoDoesTheScriptAlone) {
   expect_success(program("export --run run --format onnx --out model.onnx"));
   place_.write("images", std::string(8 * 8, '\5'));
   const Outcome outcome =
-      listened({"node", MINIQAT_SOURCE_DIR "/runtimes/onnxruntime.mjs", "model.onnx", "images", "1", "outputs"});
+      listened({"node", (source_dir() / "runtimes/onnxruntime.mjs").string(), "model.onnx", "images", "1", "outputs"});
   expect_success(outcome);
   EXPECT_EQ(fs::file_size(path("outputs")) % 10, 0u);
   expect_private();
@@ -93,7 +94,7 @@ bool switches_telemetry_off_for_all(std::string_view text) {
 
 TEST(Privacy, WhateverLoadsOnnxRuntimeSwitchesItsTelemetryOff) {
   int count = 0;
-  const fs::path source = MINIQAT_SOURCE_DIR;
+  const fs::path source = source_dir();
   for (const char* folder :
        {"benchmarks", "docs", "examples", "experiments", "labs", "python", "runtimes", "scripts", "tests"})
     for (auto entry = fs::recursive_directory_iterator(source / folder); entry != fs::end(entry); ++entry) {

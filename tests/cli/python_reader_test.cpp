@@ -6,6 +6,7 @@
 
 #include "core/files/safetensors.h"
 #include "tests/cli/program.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::testing::python_reader_test {
 namespace {
@@ -20,7 +21,7 @@ std::string interpreter() {
 /// What it prints, in the directory.
 std::string output_of(const TempDir& place, const std::string& python, const std::string& arguments) {
   const std::string command = "cd '" + place.path().string() + "' && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH='" +
-                              MINIQAT_SOURCE_DIR + "/python' " + python + " " + arguments + " > out.txt 2> err.txt";
+                              source_dir().string() + "/python' " + python + " " + arguments + " > out.txt 2> err.txt";
   EXPECT_EQ(std::system(command.c_str()), 0) << bytes_of(place.path() / "err.txt");
   return bytes_of(place.path() / "out.txt");
 }
@@ -33,10 +34,9 @@ TEST(PythonReader, ReadsWhatMiniqatWritesAndTheReverse) {
                     {.tensors = {{"conv1/weights", Tensor::from<float>({2, 3}, {1, -2, 0.5f, 4, 5, 6})},
                                  {"session:step", Tensor::scalar(std::int64_t{12})}},
                      .metadata = {{"note", "is no tensor"}}});
-  EXPECT_EQ(
-      output_of(place, python, std::string("'") + MINIQAT_SOURCE_DIR + "/python/safetensors_numpy.py' a.safetensors"),
-      "conv1/weights  float32  [2, 3]  -2 to 6\n"
-      "session:step   int64  []  12 to 12\n");
+  EXPECT_EQ(output_of(place, python, "'" + source_dir().string() + "/python/safetensors_numpy.py' a.safetensors"),
+            "conv1/weights  float32  [2, 3]  -2 to 6\n"
+            "session:step   int64  []  12 to 12\n");
   EXPECT_EQ(
       output_of(place, python,
                 "-c 'import safetensors_numpy as s; t = s.read(\"a.safetensors\"); "

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "tests/source_dir.h"
+
 namespace miniqat::testing {
 
 /// The real MNIST: in $MINIQAT_DATA_DIR or its subfolder `mnist`, else beside the source tree. Empty where neither
@@ -12,7 +14,7 @@ inline std::filesystem::path mnist_folder() {
   std::vector<std::filesystem::path> candidates;
   if (const char* given = std::getenv("MINIQAT_DATA_DIR"); given != nullptr && *given != '\0')
     candidates = {std::filesystem::path(given) / "mnist", given};
-  candidates.push_back(std::filesystem::path(MINIQAT_SOURCE_DIR) / "../shared/datasets/mnist");
+  candidates.push_back(source_dir() / "../shared/datasets/mnist");
   for (const std::filesystem::path& folder : candidates)
     for (const char* file :
          {"t10k-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte.gz", "t10k-images.idx3-ubyte"})

@@ -21,6 +21,7 @@
 #include "quantize/quantize.h"
 #include "tests/cli/program.h"
 #include "tests/errors.h"
+#include "tests/source_dir.h"
 #include "training/evaluate/evaluator.h"
 #include "training/model_source.h"
 #include "training/run/integer_source.h"
@@ -32,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-const fs::path kCorpus = fs::path(MINIQAT_SOURCE_DIR) / "tests" / "golden";
+const fs::path kCorpus = source_dir() / "tests/golden";
 
 /// What was recorded of all files and runs: for each an object.
 class Record {

@@ -12,12 +12,13 @@
 #include "integer/format/model_file.h"
 #include "integer/reference/engine.h"
 #include "tests/integer/random_model.h"
+#include "tests/source_dir.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::integer::model_page_test {
 namespace {
 
-std::string page() { return read_file(std::string(MINIQAT_SOURCE_DIR) + "/docs/integer-model.md"); }
+std::string page() { return read_file(source_dir() / "docs/integer-model.md"); }
 
 /// The lines of every block of the page that begins with ```language.
 std::vector<std::string> blocks(const std::string& language) {

@@ -13,6 +13,7 @@
 #include "quantize/affine.h"
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::integer::reference_test {
 namespace {
@@ -228,7 +229,7 @@ TEST(WorkedExample, GivesTheNumbersOfThePage) {
 }
 
 TEST(WorkedExample, ThePageSaysSo) {
-  const std::string page = read_file(std::string(MINIQAT_SOURCE_DIR) + "/docs/integer-arithmetic.md");
+  const std::string page = read_file(source_dir() / "docs/integer-arithmetic.md");
   for (const char* text :
        {"q_x = (153, 191)", "S_w = 0.5 / 254 = 0.0019685039", "rounded: 103", "-0.2007874", "0.2992126",
         "q_w = (255, 1)", "7.719624e-06", "q_b = 12954 (12953.999)", "= 12954 + 23256 - 19482 = 16728",

@@ -14,6 +14,7 @@
 #include "layers/layers.h"
 #include "models/models.h"
 #include "optim/sgd.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::models::tiny_models_test {
 namespace {
@@ -78,7 +79,7 @@ std::string in_thousands(std::int64_t number) {
 }
 
 TEST(TinyModels, ThePageHasTheFiguresOfEveryModel) {
-  std::ifstream file(std::filesystem::path(MINIQAT_SOURCE_DIR) / "docs/models.md");
+  std::ifstream file(source_dir() / "docs/models.md");
   std::string page{std::istreambuf_iterator<char>(file), {}};
   std::erase(page, '*');
   for (const Model& model : model_table()) {

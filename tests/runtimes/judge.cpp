@@ -8,12 +8,13 @@
 
 #include "core/files/files.h"
 #include "core/text/error.h"
+#include "tests/source_dir.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing {
 namespace {
 
-const std::filesystem::path kScripts = std::filesystem::path(MINIQAT_SOURCE_DIR) / "runtimes";
+const std::filesystem::path kScripts = source_dir() / "runtimes";
 
 std::string quoted(const std::string& word) {
   if (word.find('\'') != std::string::npos) fail("a path with a quote in it: ", word);

@@ -246,8 +246,12 @@ const Json& shape_of_sensitivity() {
 const Json& shape_of_file(const std::filesystem::path& file) {
   static const Json kAnything = "anything";
   static const std::map<std::string, Json> kShapes = {
-      {"summary.json", {{"complete?", "true or false"}, {"steps?", "a whole number"}, {"machine?", "an object"}}},
-      {"quantize.json", {{"complete?", "true or false"}, {"rows?", Json::array({{{"name", "a text"}}})}}},
+      {"summary.json",
+       {{"complete?", "true or false"}, {"steps?", "a whole number"}, {"task?", "a text"}, {"machine?", "an object"}}},
+      {"quantize.json",
+       {{"complete?", "true or false"},
+        {"training?", {{"task?", "a text"}}},
+        {"rows?", Json::array({{{"name", "a text"}}})}}},
       {"machine.json", "an object"},
       {"commands.json", Json::array({{{"command", "a text or null"}}})},
       {"dataset.json", "an object"},

@@ -10,6 +10,7 @@
 #include "tests/datasets/dataset_files.h"
 #include "tests/datasets/numbers/described.h"
 #include "tests/errors.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::datasets::ts_test {
 namespace {
@@ -132,7 +133,7 @@ TEST(Ts, TheTestFileBesideATrainingFileIsItsTestPart) {
 
 /// Real ones, beside MNIST.
 fs::path series_folder() {
-  std::vector<fs::path> candidates = {fs::path(MINIQAT_SOURCE_DIR) / "../shared/datasets/series"};
+  std::vector<fs::path> candidates = {source_dir() / "../shared/datasets/series"};
   if (const char* given = std::getenv("MINIQAT_DATA_DIR"); given != nullptr && *given != '\0')
     candidates.insert(candidates.begin(), fs::path(given) / "series");
   for (const fs::path& folder : candidates)

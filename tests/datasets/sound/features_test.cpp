@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tests/errors.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::datasets::features_test {
 namespace {
@@ -33,7 +34,7 @@ std::vector<float> features_of(const SoundOptions& options, const std::vector<fl
 }
 
 TEST(Features, AreThoseOfLibrosa) {
-  std::ifstream file(MINIQAT_SOURCE_DIR "/tests/datasets/sound/features_by_librosa.txt");
+  std::ifstream file(source_dir() / "tests/datasets/sound/features_by_librosa.txt");
   int lines = 0;
   for (std::string text; std::getline(file, text);) {
     if (text.starts_with("#")) continue;

@@ -13,6 +13,7 @@
 #include "integer/reference/engine.h"
 #include "tests/exporters/c/c_project.h"
 #include "tests/integer/random_model.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::testing {
 
@@ -27,7 +28,7 @@ using exporters::FixedFrontEnd;
 using integer::Model;
 
 constexpr std::int64_t kRandomExamples = 2;
-constexpr const char* kBoards = MINIQAT_SOURCE_DIR "/tests/exporters/c/boards";
+const std::filesystem::path kBoards = source_dir() / "tests/exporters/c/boards";
 
 /// A command's output; empty when it fails.
 std::string output_of(const std::string& command) {
@@ -163,9 +164,9 @@ std::map<std::string, std::vector<long>> Board::run(const BoardTarget& target, c
   directory_.write("main.c", main());
   std::string sources = "main.c";
   for (const auto& [prefix, exported] : models_) sources += " " + prefix + ".c";
-  std::istringstream lines(output_of(in_place(std::string(kBoards) + "/build " + target.name + " program " + sources +
+  std::istringstream lines(output_of(in_place(kBoards.string() + "/build " + target.name + " program " + sources +
                                               " " + kStrict + " -Os " + flags) +
-                                     " && " + kBoards + "/run " + target.name + " program"));
+                                     " && " + kBoards.string() + "/run " + target.name + " program"));
   std::map<std::string, std::vector<long>> results;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);

@@ -15,6 +15,7 @@
 #include "tests/exporters/html/page_models.h"
 #include "tests/fewer_cases.h"
 #include "tests/integer/random_model.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::exporters::browser_test {
 namespace {
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 std::string page_with_judge(const HtmlPage& page, const Tensor& pictures) {
   std::string html = exporters::html(page);
   const std::string bytes(static_cast<const char*>(pictures.raw()), pictures.bytes());
-  const std::string script = read_file(fs::path(MINIQAT_SOURCE_DIR) / "tests/exporters/html/browser.js");
+  const std::string script = read_file(source_dir() / "tests/exporters/html/browser.js");
   html.insert(html.rfind("</body>"), concat("<script type=\"text/plain\" id=\"pictures\">", base64(bytes),
                                             "</script><pre id=\"found\"></pre><script>", script, "</script>\n"));
   return html;
@@ -95,7 +96,7 @@ TEST(Browser, NothingIsCutOffOnAPhoneATabletOrAScreen) {
                        "truck",
                        "airplane",
                        "automobile"};
-  const std::string steps = read_file(fs::path(MINIQAT_SOURCE_DIR) / "tests/exporters/html/layout_steps.js");
+  const std::string steps = read_file(source_dir() / "tests/exporters/html/layout_steps.js");
   const nlohmann::json found = testing::look_at_layout(exporters::html(page), steps);
   EXPECT_EQ(found.value("complaints", nlohmann::json()), nlohmann::json::array());
   // Three widths: as it opens, four steps for each of seven cards, the other model, the list of keys.

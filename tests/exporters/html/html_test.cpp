@@ -19,6 +19,7 @@
 #include "tests/fewer_cases.h"
 #include "tests/integer/random_model.h"
 #include "tests/runtimes/judge.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::exporters::html_test {
 namespace {
@@ -71,7 +72,7 @@ TEST(Html, LoadsNothing) {
     EXPECT_EQ(html.find(word), std::string::npos) << word;
   EXPECT_NE(html.find("default-src 'none'"), std::string::npos);
   int scripts = 0;
-  for (const auto& file : std::filesystem::directory_iterator(MINIQAT_SOURCE_DIR "/exporters/html/page")) {
+  for (const auto& file : std::filesystem::directory_iterator(source_dir() / "exporters/html/page")) {
     if (file.path().extension() != ".js") continue;
     const std::string script = read_file(file.path());
     EXPECT_EQ(script.find("</script"), std::string::npos) << file.path();

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/text/error.h"
+#include "tests/source_dir.h"
 
 // The fuzzers' LLVMFuzzerTestOneInput, which CMakeLists.txt renames.
 #define MINIQAT_DATA_READERS(X) X(cifar10) X(csv) X(gzip) X(idx) X(npy) X(npz) X(number_table) X(picture) X(ts)
@@ -25,7 +26,7 @@ const std::map<std::string, int (*)(const std::uint8_t*, std::size_t)> kReaders 
 #define MINIQAT_ENTRY(reader) {#reader, fuzz_##reader},
     MINIQAT_READERS(MINIQAT_ENTRY)};
 
-const fs::path kCorpus = fs::path(MINIQAT_SOURCE_DIR) / "tests" / "fuzz" / "corpus";
+const fs::path kCorpus = source_dir() / "tests/fuzz/corpus";
 
 /// As corpus.py writes them.
 std::string bytes_of(std::string_view text) {

@@ -16,6 +16,7 @@
 #include "core/text/error.h"
 #include "tests/fewer_cases.h"
 #include "tests/importers/onnx/node_chain.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::importers::testdata_test {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kData = "/usr/share/libonnx-testdata/data";
-const fs::path kList = fs::path(MINIQAT_SOURCE_DIR) / "tests/importers/onnx/testdata.txt";
+const fs::path kList = source_dir() / "tests/importers/onnx/testdata.txt";
 
 /// Of the largest expected number of a tensor.
 constexpr double kTolerance = 1e-5;

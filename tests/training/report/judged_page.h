@@ -9,12 +9,13 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/browser.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::testing {
 
 /// A script of this folder.
 inline std::string report_script(const std::string& name) {
-  return read_file(std::filesystem::path(MINIQAT_SOURCE_DIR) / "tests/training/report" / name);
+  return read_file(source_dir() / "tests/training/report" / name);
 }
 
 /// A report with the script that looks at it (page.js).

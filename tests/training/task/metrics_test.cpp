@@ -10,6 +10,7 @@
 
 #include "core/tensors/random.h"
 #include "tests/errors.h"
+#include "tests/source_dir.h"
 
 namespace miniqat::training::metrics_test {
 namespace {
@@ -46,7 +47,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  std::ifstream file(MINIQAT_SOURCE_DIR "/tests/training/task/metrics_by_sklearn.txt");
+  std::ifstream file(source_dir() / "tests/training/task/metrics_by_sklearn.txt");
   std::vector<Case> found;
   for (std::string text; std::getline(file, text);) {
     if (text.starts_with("#")) continue;
