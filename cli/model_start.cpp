@@ -23,27 +23,42 @@ GraphFile read_graph_file(const std::string& path, const std::string& image_size
   return {.graph = std::move(model.graph), .notes = std::move(model.report.notes)};
 }
 
+namespace {
+
+/// A float run has these already; all have flags where a model may take its place.
+std::vector<std::string> settings_with_model() {
+  std::vector<std::string> names = {"task", "no_standardise"};
+  names.insert(names.end(), kSettingsOfModel.begin(), kSettingsOfModel.end());
+  names.insert(names.end(), kReadingSettings.begin(), kReadingSettings.end());
+  return names;
+}
+
+}  // namespace
+
 void require_run_or_model(const std::string& run, const TrainFlags& flags, const std::string& dataset) {
   const bool has_model = flags.was_given("model");
   if (run.empty() && !has_model)
     throw MissingArgument(
         "--run is required: RUN or --run RUN, the directory of a float run; or --model MODEL.onnx with --dataset");
   if (!run.empty() && has_model) throw UsageError("give a float run or --model, not both");
-  std::vector<const char*> own(kSettingsOfModel.begin(), kSettingsOfModel.end());
-  own.insert(own.end(), kReadingSettings.begin(), kReadingSettings.end());
-  own.insert(own.end(), {"no_standardise", "task"});
-  for (const char* setting : own)
-    if (const bool is_for_dataset = !dataset.empty() && setting == std::string_view("skip_broken");
+  for (const std::string& setting : settings_with_model())
+    if (const bool is_for_dataset = !dataset.empty() && setting == "skip_broken";
         !has_model && !is_for_dataset && flags.was_given(setting))
       throw UsageError(concat(flag_of(setting), " goes with --model: a float run has its own"));
 }
 
 std::shared_ptr<TrainFlags> make_model_flags(Command& command) {
-  FlagChanges changes{.only = {kSettingsOfModel.begin(), kSettingsOfModel.end()},
+  FlagGroup group{
+      .heading = "A model instead of a run", .first = {"model", "batch_size", "task", "target"}, .more = {}};
+  group.first.insert(group.first.end(), kSettingsOfModel.begin(), kSettingsOfModel.end());
+  for (const std::string& name : settings_with_model())
+    if (std::ranges::find(group.first, name) == group.first.end()) group.more.push_back(name);
+  FlagChanges changes{.only = {group.first.begin(), group.first.end()},
                       .help = {{"model", "an ONNX model with its weights, instead of a float run; needs --dataset"}},
-                      .shown_defaults = {{"model", ""}}};
-  changes.only.insert({"model", "batch_size"});
-  return std::make_shared<TrainFlags>(command, "A model instead of a run", changes);
+                      .shown_defaults = {{"model", ""}},
+                      .groups = {group}};
+  changes.only.insert(group.more.begin(), group.more.end());
+  return std::make_shared<TrainFlags>(command, group.heading, changes);
 }
 
 std::optional<TrainSettings> model_instead_of_run(const TrainFlags& flags, const std::string& run,

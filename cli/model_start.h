@@ -32,7 +32,8 @@ struct GraphFile {
 /// Throws UsageError for a size beside a graph JSON, and what read_network() and import_onnx() throw.
 GraphFile read_graph_file(const std::string& path, const std::string& image_size);
 
-/// Settings that a float run has already: their flags go with --model.
+/// Settings that a float run has already: their flags go with --model, and so do kReadingSettings and those that
+/// `quantize` takes beside a run, too.
 inline constexpr std::array<const char*, 6> kSettingsOfModel = {"output", "image_size", "colour",
                                                                 "mean",   "std",        "skip_broken"};
 
@@ -44,11 +45,11 @@ inline constexpr std::array<const char*, 19> kReadingSettings = {
 
 using TrainFlags = SettingFlags<training::TrainSettings>;
 
-/// Throws UsageError unless there is a run or a --model, and not both, and for flags of what a run has. `flags` have
-/// "model" and kSettingsOfModel. `dataset`: that of --dataset, which a run may be given, too.
+/// Throws UsageError unless there is a run or a --model, and not both, and for flags of what a run has. `dataset`: that
+/// of --dataset, which a run may be given, too.
 void require_run_or_model(const std::string& run, const TrainFlags& flags, const std::string& dataset = {});
 
-/// The flags for what a float run has: the network, its pictures and batches.
+/// The flags for what a float run has: the network, its task, the way its data are read, and batches.
 std::shared_ptr<TrainFlags> make_model_flags(Command& command);
 
 /// The settings of --model, whose data set is given by flags of its own; none for a run. Throws UsageError as

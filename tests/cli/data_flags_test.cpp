@@ -12,6 +12,7 @@
 #include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
+#include "tests/cli/tables.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/datasets/sound/wav.h"
 #include "tests/errors.h"
@@ -89,13 +90,35 @@ TEST_F(DataFlagsTest, OfAFloatRunAreRefused) {
   expect_success(
       program("train --float --model mlp --steps 2 --batch-size 4 --threads 1 --dataset moves.ts --out float"));
   for (const char* flag : {"--target a", "--inputs numbers", "--answers classes", "--bands 3", "--task regress",
-                           "--no-standardise", "--snr-db 3"}) {
-    const Outcome outcome = program("quantize --run float --out bits " + std::string(flag));
-    EXPECT_EQ(outcome.status, 2) << flag;
-    expect_text(outcome.err, {"goes with --model: a float run has its own"});
-  }
+                           "--no-standardise", "--snr-db 3"})
+    for (const char* command : {"quantize", "calibrate", "sensitivity"})
+      expect_error(program(concat(command, " --run float --out bits ", flag)), 2,
+                   {"goes with --model: a float run has its own"});
   const Outcome noise = program("quantize --run float --epochs 1 --shift-ms 3 --out bits");
   expect_error(noise, 2, {"--shift-ms has no effect", ".ts files"});
+}
+
+/// A model file does not say what it was trained on.
+TEST_F(DataFlagsTest, OfAModelInsteadOfARunAreTaken) {
+  write_tables(place_);
+  const std::string regress = " --dataset sums.csv --target sum --task regress ",
+                    labels = " --dataset flags.csv --target right,up --task multilabel ";
+  const auto summary = [&](const char* run) { return json_of(path(concat(run, "/summary.json"))); };
+  for (const std::string& data : {regress, labels}) {
+    const auto run = [&](const char* line) {
+      const Outcome outcome = program(concat(line, data, "--overwrite --threads 1"));
+      EXPECT_EQ(outcome.status, 0) << line << data << "\n" << outcome.err;
+      return outcome.out;
+    };
+    run("train --float --model mlp --steps 40 --batch-size 4 --out float");
+    expect_success(program("export float --format onnx-float --out net.onnx"));
+    run("calibrate --model net.onnx --batch-size 4 --out bits");
+    EXPECT_EQ(summary("bits")["task"], summary("float")["task"]);
+    EXPECT_EQ(summary("bits")["target_names"], summary("float")["target_names"]);
+    EXPECT_NEAR(summary("bits")["float_test_loss"], summary("float")["test_loss"], 1e-5);
+    expect_text(run("sensitivity --model net.onnx --bits 4,8 --average-bits 6 --out widths"),
+                {"to use them: miniqat quantize --model net.onnx", " --target ", " --task "});
+  }
 }
 
 TEST_F(DataFlagsTest, OfAFileOfIntegersAreRefused) {
