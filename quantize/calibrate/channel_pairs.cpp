@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/text/error.h"
+#include "core/text/quote.h"
 #include "layers/layers.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
@@ -89,10 +90,12 @@ void find_normalisation(const Graph& graph, ChannelLayer& found) {
   }
 }
 
-ChannelLayer examine(const Graph& graph, const Node& layer) {
+ChannelLayer examine(const Graph& graph, const Node& layer, const std::string& scope) {
   ChannelLayer found{.layer = &layer, .weights = own_variable(graph, layer.input(1)), .linear = layer.output()};
   const auto* product = layer.as<layers::MatMul>();
-  if (found.weights == nullptr || (product != nullptr && product->transpose_a))
+  if (!in_scope(layer.name(), scope))
+    found.why_not = concat("it is not in the scope ", quote(scope));
+  else if (found.weights == nullptr || (product != nullptr && product->transpose_a))
     found.why_not = "its weights are not a Variable of its own";
   else
     find_normalisation(graph, found);
@@ -147,14 +150,14 @@ WeightPlace place_of(const ChannelLayer& layer, std::int64_t element) {
   return {.input = element / outputs % inputs, .output = element % outputs};
 }
 
-PairSearch find_channel_pairs(const Graph& graph) {
+PairSearch find_channel_pairs(const Graph& graph, const std::string& scope) {
   PairSearch search;
   std::vector<const Node*> order;
   std::map<const Node*, ChannelLayer> layers;
   for (const Node* node : graph.topological_order()) {
     if (!is_layer(*node)) continue;
     order.push_back(node);
-    layers.emplace(node, examine(graph, *node));
+    layers.emplace(node, examine(graph, *node, scope));
   }
   for (const Node* node : order) {
     const ChannelLayer& first = layers.at(node);

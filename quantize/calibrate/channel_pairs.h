@@ -62,7 +62,7 @@ struct PairSearch {
 };
 
 /// Finds the pairs of a float network, without quantizers and with its batch norms as they are. Each tensor between the
-/// layers must have one reader, each variable one use.
-PairSearch find_channel_pairs(const Graph& graph);
+/// layers must have one reader, each variable one use, and both layers be in_scope().
+PairSearch find_channel_pairs(const Graph& graph, const std::string& scope = "");
 
 }  // namespace miniqat::quantize

@@ -207,7 +207,8 @@ std::string Equalization::text() const {
   return text;
 }
 
-Equalizer::Equalizer(Session& session) : session_(session), search_(find_channel_pairs(session.graph())) {
+Equalizer::Equalizer(Session& session, const std::string& scope)
+    : session_(session), search_(find_channel_pairs(session.graph(), scope)) {
   for (const ChannelPair& pair : search_.pairs) peaks_.emplace_back(static_cast<std::size_t>(pair.first.outputs()), 0);
 }
 

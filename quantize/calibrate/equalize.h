@@ -49,8 +49,8 @@ struct Equalization {
 ///   equalizer.finish();
 class Equalizer {
  public:
-  /// `session` holds a float graph, which must stay as it is, and its variables.
-  explicit Equalizer(Session& session);
+  /// `session` holds a float graph, which must stay as it is, and its variables. Layers outside of the scope stay.
+  explicit Equalizer(Session& session, const std::string& scope = "");
 
   /// Runs one batch. Throws Error where a value is not finite.
   void observe(const Feeds& feeds);

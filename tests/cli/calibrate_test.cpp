@@ -126,6 +126,18 @@ TEST_F(CalibrateTest, EqualizesAndCorrectsBiases) {
   EXPECT_NEAR(json("both/summary.json")["test_accuracy"], json("plain/summary.json")["float_test_accuracy"], 0.04);
 }
 
+/// fc, which the pair's scales would change too, stays a float layer.
+TEST_F(CalibrateTest, EqualizesOnlyInItsScope) {
+  const Outcome outcome = expect_success(calibrate("scoped", "--scope conv1 --equalize --verbose"));
+  expect_text(outcome.out,
+              {"equalized 0 pairs of layers", "  left out   fc/MatMul: it is not in the scope \"conv1\"\n"});
+  const Safetensors scoped = checkpoint("scoped");
+  for (const auto& [name, tensor] : checkpoint("float").tensors)
+    if (name.find(':') == std::string::npos) {
+      EXPECT_TRUE(std::ranges::equal(tensor.values<float>(), scoped.tensors.at(name).values<float>())) << name;
+    }
+}
+
 TEST_F(CalibrateTest, RoundsAdaptively) {
   const Arguments bits = "--weight-bits 3 --verbose";
   const auto with = [&](Arguments more) {

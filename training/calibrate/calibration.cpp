@@ -171,7 +171,7 @@ class Calibration : CalibrationTask {
   quantize::Equalization equalize() {
     Session session(source.evaluation.graph);
     session.restore(source.checkpoint, Session::Restore::kVariables, source.checkpoint_name);
-    quantize::Equalizer equalizer(session);
+    quantize::Equalizer equalizer(session, settings.rewrite.scope);
     for_each_batch(source.evaluation.images, [&](std::int64_t, const Feeds& feeds) { equalizer.observe(feeds); });
     quantize::Equalization result = equalizer.finish();
     for (const std::string& name : equalizer.variables())

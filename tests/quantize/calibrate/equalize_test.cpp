@@ -296,6 +296,17 @@ TEST(EqualizedFunction, LeavesOutWhatWouldChangeIt) {
   }
 }
 
+/// A pair lies in the scope as a whole, or its weights stay.
+TEST(EqualizedFunction, StaysInItsScope) {
+  const ToyGraph toy("images | conv a/1 | conv a/2 | conv b/1 | conv b/2 | output");
+  const PairSearch search = find_channel_pairs(toy.graph, "a");
+  ASSERT_EQ(search.pairs.size(), 1u);
+  EXPECT_EQ(search.pairs[0].second.layer->name(), "a/2/Conv2D");
+  ASSERT_EQ(search.left_out.size(), 3u);
+  EXPECT_EQ(search.left_out[0].reason, "[Conv2D \"b/1/Conv2D\"]: it is not in the scope \"a\"");
+  EXPECT_EQ(search.left_out[1].reason, "it is not in the scope \"a\"");
+}
+
 TEST(EqualizedFunction, NeedsFoldedWeightsThatAreNumbers) {
   Graph graph;
   const Output images = layers::placeholder(graph, "images", {1, 4, 4, 2});
