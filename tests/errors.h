@@ -9,12 +9,12 @@
 
 namespace miniqat::testing {
 
-/// The text of the Error that `action` throws; empty when it does not.
-template <class Action>
+/// The text of the Error, or of another exception, that `action` throws; empty when it does not.
+template <class Thrown = Error, class Action>
 std::string error_of(const Action& action) {
   try {
     action();
-  } catch (const Error& error) {
+  } catch (const Thrown& error) {
     return error.what();
   }
   return {};

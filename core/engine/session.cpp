@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "core/engine/profile.h"
@@ -133,6 +134,11 @@ void Session::bind(Plan& plan, const Feeds& feeds) {
   const ProfileScope timed(profile_, kOther, "feeds and variables", "(bind)");
   require_feeds(graph_, feeds);
   bind_feeds(plan, feeds, options_.precision);
+}
+
+void Session::set_quantization_step(std::int64_t step) {
+  if (step < 0) throw std::invalid_argument(concat("quantization_step must not be negative, is ", step));
+  quantization_step_ = step;
 }
 
 Sweep Session::sweep_of(std::int64_t step) const {

@@ -104,7 +104,8 @@ class Session {
   std::int64_t step() const { return step_; }
   /// Completed training steps since the graph first had an op with a delay: a quantizer, or a batch norm that freezes.
   std::int64_t quantization_step() const { return quantization_step_; }
-  void set_quantization_step(std::int64_t step) { quantization_step_ = step; }
+  /// Throws std::invalid_argument for a negative one.
+  void set_quantization_step(std::int64_t step);
 
   /// The current value of a Variable (or op state "<node>/<state>"), shared, not copied. Throws Error when there is
   /// none.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <charconv>
 #include <cmath>
+#include <stdexcept>
 
 #include "core/graph/op.h"
 #include "core/graph/source_ops.h"
@@ -26,11 +27,12 @@ void require_name(const std::string& name) {
   if (name.front() == '/' || name.back() == '/') fail("the name ", quote(name), " may not start or end with '/'");
 }
 
-std::vector<TensorSpec> infer(const Op& op, const std::string& name, std::span<const TensorSpec> inputs) {
+std::vector<TensorSpec> infer(const Op* op, const std::string& name, std::span<const TensorSpec> inputs) {
+  if (op == nullptr) throw std::invalid_argument(concat("the node ", quote(name), " needs an op, got null"));
   try {
-    return op.infer(inputs);
+    return op->infer(inputs);
   } catch (const Error& error) {
-    fail("[", op.type(), " ", quote(name), "] ", error.what());
+    fail("[", op->type(), " ", quote(name), "] ", error.what());
   }
 }
 
@@ -97,13 +99,13 @@ Graph Graph::clone() const {
 
 Node& Graph::add(const std::string& name, std::shared_ptr<const Op> op, std::vector<Output> inputs) {
   require_name(name);
-  if (name == kNoVariable && op->type() == Variable::kType)
+  if (name == kNoVariable && op != nullptr && op->type() == Variable::kType)
     fail("[Variable ", quote(name), "] needs another name: a checkpoint could not hold it, .safetensors files keep ",
          quote(name), " for remarks");
   if (by_name_.contains(name)) fail("there are two nodes named ", quote(name));
   for (const Output& input : inputs) require_owned(input, "an input of \"" + name + "\"");
   const std::vector<TensorSpec> input_specs = specs_of(inputs);
-  std::vector<TensorSpec> specs = infer(*op, name, input_specs);
+  std::vector<TensorSpec> specs = infer(op.get(), name, input_specs);
 
   auto node = std::unique_ptr<Node>(new Node);
   node->name_ = name;
@@ -171,7 +173,7 @@ void Graph::move_uses(Output from, Output to, std::span<const Use> uses) {
 
 void Graph::replace_op(Node& node, std::shared_ptr<const Op> op) {
   require_owned(node.output(), "the node");
-  const std::vector<TensorSpec> specs = infer(*op, node.name_, node.input_specs());
+  const std::vector<TensorSpec> specs = infer(op.get(), node.name_, node.input_specs());
   if (specs != node.specs_)
     fail(describe(node), " cannot become a ", op->type(), ": its outputs would change from ", shapes_of(node.specs_),
          " to ", shapes_of(specs));
@@ -303,7 +305,7 @@ void Graph::verify() const {
   for (const Node* node : nodes()) {
     const auto named = by_name_.find(node->name_);
     if (named == by_name_.end() || named->second != node) fail(describe(*node), " is not known under its name");
-    if (infer(*node->op_, node->name_, node->input_specs()) != node->specs_)
+    if (infer(node->op_.get(), node->name_, node->input_specs()) != node->specs_)
       fail(describe(*node), " no longer has the shapes it was built with: ", shapes_of(node->specs_));
   }
   verify_edges();

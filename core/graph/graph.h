@@ -138,9 +138,9 @@ class Node {
 
 /// A model: nodes with unique, '/'-scoped names and the edges between them. Define first, run later (Session); rewrite
 /// at any time through the mutators below, which alone edit edges and keep consumers right. Every mutator either
-/// succeeds or throws Error and leaves the graph as it was; GraphRollback makes the same of several calls. The cost of
-/// a mutator does not depend on the size of the graph, except for edges moved to a node behind their reader
-/// (NodeOrder), and for set_node_order. Not thread-safe.
+/// succeeds or throws Error, or std::invalid_argument for an op that is null, and leaves the graph as it was;
+/// GraphRollback makes the same of several calls. The cost of a mutator does not depend on the size of the graph,
+/// except for edges moved to a node behind their reader (NodeOrder), and for set_node_order. Not thread-safe.
 class Graph {
  public:
   Graph() = default;

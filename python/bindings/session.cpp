@@ -152,7 +152,6 @@ void bind_runs(py::class_<SessionHandle>& session) {
           "quantization_step",
           [](SessionHandle& self) { return self.locked([](Session& of) { return of.quantization_step(); }); },
           [](SessionHandle& self, std::int64_t step) {
-            if (step < 0) throw py::value_error(concat("quantization_step must not be negative, is ", step));
             self.locked([&](Session& of) { of.set_quantization_step(step); });
           },
           "Completed training steps since the graph first had an op with a delay.");

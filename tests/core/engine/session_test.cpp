@@ -394,6 +394,8 @@ TEST_F(SessionTest, QuantizersWaitForTheirDelay) {
   EXPECT_EQ(session.quantization_step(), 2);
   session.set_quantization_step(0);
   EXPECT_EQ(value(false), 5.5f);
+  EXPECT_THROW(session.set_quantization_step(-5), std::invalid_argument);
+  EXPECT_EQ(session.quantization_step(), 0);
 }
 
 }  // namespace

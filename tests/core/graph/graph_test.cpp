@@ -179,6 +179,14 @@ TEST_F(GraphTest, ReplaceOpRefusesOtherShapesAndInputs) {
   expect_refused({"\"a/relu\"", "2 inputs"}, [&] { graph_.replace_op(*relu_.node, layers::Add::make()); });
 }
 
+TEST_F(GraphTest, NoOpIsNoNode) {
+  const std::string before = picture(graph_);
+  const auto refused = [](const auto& action) { return error_of<std::invalid_argument>(action); };
+  EXPECT_EQ(refused([&] { graph_.add("new", nullptr, {x_}); }), "the node \"new\" needs an op, got null");
+  EXPECT_TRUE(mentions(refused([&] { graph_.replace_op(*relu_.node, nullptr); }), {"the node \"a/relu\" needs an op"}));
+  EXPECT_EQ(picture(graph_), before);
+}
+
 TEST_F(GraphTest, EraseRefusesWhatIsStillNeeded) {
   expect_refused({"[Placeholder \"x\"]", "[Relu \"a/relu\"]"}, [&] { graph_.erase(*x_.node); });
   expect_refused({"[Relu \"last\"]", "output of the graph"}, [&] { graph_.erase(*last_.node); });
