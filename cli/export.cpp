@@ -147,6 +147,7 @@ void check(const ExportArguments& arguments, const Command& command) {
     throw UsageError("--image-size goes with --graph: a run has its own");
   if (command.was_given("--input-zero-point") && !command.was_given("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
+  require_no_input("--out", arguments.out, {arguments.graph, arguments.checkpoint});
   if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))
     throw UsageError(concat("--input-scale must be a positive number, not ", *arguments.input_scale));
 }
@@ -203,6 +204,7 @@ void print_grid(const ExportArguments& arguments, const std::string& end, const 
 void export_run(const ExportArguments& arguments) {
   const RunSource run =
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
+  require_no_input("--out", arguments.out, run.directory.files());
   const std::optional<integer::Grid> of_pictures =
       arguments.input_scale
           ? integer::Grid{.scale = *arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8}

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/display/tables.h"
 #include "cli/flags/command_line.h"
+#include "cli/flags/setting_flags.h"
 #include "cli/model_start.h"
 #include "cli/notes.h"
 #include "core/files/files.h"
@@ -126,6 +127,7 @@ void inspect(const InspectArguments& arguments) {
   if (!arguments.diff && arguments.graphs.size() != 1)
     throw UsageError("one graph is shown at a time, \"" + arguments.graphs[1] +
                      "\" is one too many; --diff compares two");
+  require_no_input("--dot", arguments.dot, {arguments.graphs[0]});
   const auto read = [&](const std::string& path) {
     return read_graph_or_run(path, arguments.image_size, arguments.diff);
   };

@@ -61,6 +61,14 @@ void require_ending(const std::string& flag, const std::filesystem::path& file,
     throw UsageError(concat(flag, " must end in ", alternatives(endings), ", not ", quote(file.string())));
 }
 
+void require_no_input(const std::string& flag, const std::filesystem::path& file,
+                      const std::vector<std::filesystem::path>& inputs) {
+  std::error_code failure;
+  for (const std::filesystem::path& input : inputs)
+    if (std::filesystem::equivalent(file, input, failure))
+      throw UsageError(concat(flag, " would replace ", file.string(), ", which the command reads: give another file"));
+}
+
 void check_calibration(const SettingFlags<CalibrateSettings>& flags, const CalibrateSettings& settings) {
   check(settings);
   if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)

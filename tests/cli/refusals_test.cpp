@@ -188,6 +188,7 @@ TEST_F(RefusalsTest, SettingsOutOfRange) {
 )");
   refuses("rewrite --graph tiny.json", R"(
 --out g.onnx => --out ... g.onnx ... must end in .json
+--out tiny.json|./tiny.json => --out would replace $, which the command reads
 --weight-bits 1 => --weight-bits must be 2 to 16, not 1
 --activation-bits 17 => --activation-bits must be
 --weight-bits eight => --weight-bits
@@ -335,6 +336,7 @@ TEST_F(RefusalsTest, OfBench) {
 TEST_F(RefusalsTest, OfCommandsOnARun) {
   expect_success(train("run"));
   expect_success(train("float", "--float"));
+  place_.write("net.onnx", "");
   expect_success(train("norm", "--model norm.json"));
   // As of pictures that miniqat draws.
   std::filesystem::copy(path("float"), path("drawn"));
@@ -376,6 +378,12 @@ run --fetch x --out o => give one of --run and --graph
 run run --dataset mnist --out o => --dataset goes with --index
 run run --split train --out o => --split goes with --index
 run run --index 20 --out o => there is no picture 20
+run --graph tiny.json --out tiny.json => --out would replace tiny.json, which the command reads
+run run --out run/checkpoint.safetensors|run/eval_graph.json => --out would replace $
+run run --index 0 --checkpoint float --out float/checkpoint.safetensors => --out would replace
+inspect tiny.json --dot ./tiny.json => --dot would replace ./tiny.json
+export run --out run/config.json|run/eval_graph.json => --out would replace $
+export --format onnx-float --graph net.onnx --out ./net.onnx => --out would replace ./net.onnx
 run run --image-size 9 --out o => --image-size ... a run, which has its sizes
 export run --compare small --out m.c => --compare is for --format html
 export run --test-vectors 3 --out m.json => --test-vectors is for --format c or html

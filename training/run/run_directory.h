@@ -79,11 +79,11 @@ class RunDirectory {
   std::filesystem::path quantization() const { return path_ / "quantize.json"; }
   std::filesystem::path verification() const { return path_ / "verify.json"; }
   MetricsLog metrics() const { return MetricsLog(path_ / "metrics.jsonl"); }
+  /// The files by which a run is known, the settings first.
+  std::vector<std::filesystem::path> files() const;
 
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
-  /// The files by which a run is known, the settings first.
-  std::vector<std::filesystem::path> files() const;
   void lock(RunLock::Directory wanted);
   std::string something_else() const;
   void require_own_config() const;
