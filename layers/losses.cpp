@@ -90,11 +90,13 @@ struct SigmoidCrossEntropyRule {
 };
 
 template <class T>
-void check_probabilities(const Tensor& targets) {
+void check_probabilities(const ForwardContext& context) {
+  const Tensor& targets = context.input(1);
   const std::span<const T> values = targets.values<T>();
   const auto bad = std::ranges::find_if_not(values, [](T t) { return t >= 0 && t <= 1; });
   if (bad == values.end()) return;
-  const std::int64_t place = bad - values.begin(), columns = targets.shape()[1];
+  const std::int64_t columns = targets.shape()[1];
+  const std::int64_t place = context.slice * targets.elements() + (bad - values.begin());
   fail("target ", *bad, " of row ", place / columns, ", column ", place % columns, " is outside [0, 1]");
 }
 
@@ -137,7 +139,7 @@ class ElementwiseLoss final : public OpOf<Kind>, public MeasuresLoss {
   LossInputs loss_inputs() const override { return {.prediction = 0, .target = 1, .values = Rule::kValues}; }
 
   void forward(const ForwardContext& context) const override {
-    if constexpr (kTakesProbabilities) check_probabilities<float>(context.input(1));
+    if constexpr (kTakesProbabilities) check_probabilities<float>(context);
     const float* prediction = context.input(0).data<float>();
     const float* target = context.input(1).data<float>();
     const std::int64_t count = context.input(0).elements();
@@ -168,7 +170,7 @@ class ElementwiseLoss final : public OpOf<Kind>, public MeasuresLoss {
 
   void reference_forward(const ForwardContext& context) const override {
     with_float_type(context.input(0), [&]<class T>(T) {
-      if constexpr (kTakesProbabilities) check_probabilities<T>(context.input(1));
+      if constexpr (kTakesProbabilities) check_probabilities<T>(context);
       *context.output(0).template data<T>() =
           rule().template reference_loss<T>(context.input(0).values<T>(), context.input(1).values<T>());
     });

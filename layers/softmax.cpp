@@ -86,11 +86,12 @@ class SoftmaxOp final : public OpOf<Softmax> {
   }
 };
 
-void check_labels(const Tensor& labels, std::int64_t classes) {
-  const std::span<const std::int32_t> values = labels.values<std::int32_t>();
-  for (std::size_t row = 0; row < values.size(); ++row)
+void check_labels(const ForwardContext& context, std::int64_t classes) {
+  const std::span<const std::int32_t> values = context.input(1).values<std::int32_t>();
+  for (std::int64_t row = 0; row < std::ssize(values); ++row)
     if (values[row] < 0 || values[row] >= classes)
-      fail("label ", values[row], " of row ", row, " is outside [0, ", classes, ")");
+      fail("label ", values[row], " of row ", context.slice * std::ssize(values) + row, " is outside [0, ", classes,
+           ")");
 }
 
 void check_weights(const std::vector<double>& weights, std::int64_t classes) {
@@ -155,7 +156,7 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Mea
   void forward(const ForwardContext& context) const override {
     const std::int64_t rows = context.input(0).shape()[0];
     const std::int64_t classes = context.input(0).shape()[1];
-    check_labels(context.input(1), classes);
+    check_labels(context, classes);
     const float* logits = context.input(0).data<float>();
     const std::int32_t* labels = context.input(1).data<std::int32_t>();
     float* probabilities = context.saved.empty() ? nullptr : context.saved[0]->data<float>();
@@ -200,7 +201,7 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Mea
 
   void reference_forward(const ForwardContext& context) const override {
     const Tensor& logits = context.input(0);
-    check_labels(context.input(1), logits.shape()[1]);
+    check_labels(context, logits.shape()[1]);
     with_float_type(logits, [&]<class T>(T) {
       *context.output(0).data<T>() = reference::softmax_cross_entropy(
           logits.shape()[0], logits.shape()[1], logits.data<T>(), context.input(1).data<std::int32_t>(),

@@ -109,8 +109,8 @@ TEST_F(OneNumberTest, AnErrorInAWorkerReachesTheCaller) {
     session.train_step(loss, optim::Sgd({}),
                        {{logits, Tensor({2, 2})}, {labels, Tensor::from<std::int32_t>({2}, classes)}});
   };
-  EXPECT_TRUE(mentions(error_of([&] { step({7, 9}); }), {"label 7"}));
-  EXPECT_TRUE(mentions(error_of([&] { step({0, 9}); }), {"label 9"}));
+  EXPECT_TRUE(mentions(error_of([&] { step({7, 9}); }), {"label 7 of row 0 "}));
+  EXPECT_TRUE(mentions(error_of([&] { step({0, 9}); }), {"label 9 of row 1 "}));
   EXPECT_EQ(session.step(), 0);
   step({0, 1});
   EXPECT_EQ(session.step(), 1);
@@ -195,6 +195,21 @@ TEST(ShardedStepsTest, LossesOfNumbersAreThoseOfTheWholeBatch) {
       for (std::int64_t i = 0; i < 12; ++i)
         EXPECT_NEAR(result.gradients[0].data<double>()[i], whole.gradients[0].data<double>()[i], 1e-13) << shards;
     }
+  }
+}
+
+TEST(ShardedStepsTest, ABadTargetHasItsRowOfTheWholeBatch) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", {2, 3}), targets = placeholder(graph, "targets", {2, 3});
+  const Output w = variable(graph, "w", {3, 3});
+  const Output loss = layers::sigmoid_cross_entropy(graph, layers::matmul(graph, "y", x, w), targets);
+  Tensor fed({8, 3});
+  fed.data<float>()[5 * 3 + 1] = 2;
+  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
+    Session session(graph, {.backend = backend});
+    session.set_shards(in_shards(4, 2));
+    const auto step = [&] { session.train_step(loss, optim::Sgd({}), {{x, Tensor({8, 3})}, {targets, fed}}); };
+    EXPECT_TRUE(mentions(error_of(step), {"target 2 of row 5, column 1 is outside"}));
   }
 }
 
