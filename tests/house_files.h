@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
@@ -47,6 +48,23 @@ inline std::vector<std::filesystem::path> scripts(const std::string& folder) {
     const std::vector<std::string> lines = lines_of(file);
     return !lines.empty() && lines[0].starts_with("#!");
   });
+}
+
+/// The folders at the top of the repository.
+inline std::set<std::string> top_entries() {
+  std::set<std::string> folders;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(source_dir()))
+    if (entry.is_directory()) folders.insert(entry.path().filename());
+  folders.erase("build");
+  return folders;
+}
+
+/// All files of C++.
+inline std::vector<std::filesystem::path> all_sources() {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& top : top_entries())
+    if (!top.starts_with('.')) std::ranges::copy(sources(top), std::back_inserter(files));
+  return files;
 }
 
 /// The headers of ours that a file includes, and those that these include.
@@ -98,15 +116,6 @@ inline std::vector<FunctionLines> functions_of(const std::vector<std::string>& l
     found.push_back({begin, brace, end});
   }
   return found;
-}
-
-/// The folders at the top of the repository.
-inline std::set<std::string> top_entries() {
-  std::set<std::string> folders;
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(source_dir()))
-    if (entry.is_directory()) folders.insert(entry.path().filename());
-  folders.erase("build");
-  return folders;
 }
 
 }  // namespace miniqat::house_test

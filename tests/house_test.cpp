@@ -1,5 +1,5 @@
-// The house rules that a compiler does not check: which folder may include which, who may use Eigen, how long a file
-// or a function may get, how a comment begins. The rules of pages: tests/house_pages_test.cpp.
+// The house rules that a compiler does not check: which folder may include which, who may use Eigen. The rules of
+// pages: tests/house_pages_test.cpp; those of style: tests/house_style_test.cpp.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,6 @@
 #include <set>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -176,14 +175,6 @@ TEST(House, DependenciesPointOneWay) {
   for (const auto& [folder, allowed] : kMayInclude) EXPECT_TRUE(seen.contains(folder)) << folder << " is empty";
 }
 
-std::vector<fs::path> all_sources() {
-  std::set<std::string> folders = top_folders();
-  folders.insert("tests");
-  std::vector<fs::path> files;
-  for (const std::string& folder : folders) std::ranges::copy(sources(folder), std::back_inserter(files));
-  return files;
-}
-
 /// A new top folder needs rules, too. Only tests may include anything.
 TEST(House, EveryFolderOfSourcesHasRules) {
   const std::set<std::string> ruled = top_folders();
@@ -191,80 +182,6 @@ TEST(House, EveryFolderOfSourcesHasRules) {
     const bool free_or_ruled = top.starts_with('.') || top == "tests" || ruled.contains(top);
     EXPECT_TRUE(free_or_ruled || sources(top).empty()) << "there is no rule for " << top;
   }
-}
-
-/// Whether a type begins at the margin of `line`, as clang-format lays it out.
-bool begins_type(const std::string& line) {
-  return line.ends_with("{") && (line.starts_with("class ") || line.starts_with("struct "));
-}
-
-TEST(House, FilesStaySmall) {
-  // One class may be longer than a collection. The whole of it in one file is one file.
-  constexpr std::size_t kLongest = 400, kLongestClass = 600, kLongestWhole = 450;
-  for (const fs::path& file : all_sources()) {
-    const std::vector<std::string> lines = lines_of(file);
-    const bool one_class = std::ranges::count_if(lines, begins_type) <= 1;
-    const bool whole = file.stem() == "microqat";
-    EXPECT_LE(lines.size(), whole ? kLongestWhole : one_class ? kLongestClass : kLongest) << file;
-  }
-}
-
-/// The lines at which functions begin that have more than `longest` lines in their braces.
-std::vector<std::size_t> long_functions(const std::vector<std::string>& lines, std::size_t longest) {
-  std::vector<std::size_t> found;
-  for (const FunctionLines& function : functions_of(lines))
-    if (function.end - function.brace - 1 > longest) found.push_back(function.begin);
-  return found;
-}
-
-TEST(House, LongFunctionsAreSeen) {
-  const std::vector<std::string> lines = {"int f(int a,", "      int b) {",  "  a;",   "  b;", "}",  "struct S {",
-                                          "  S(int a)",   "      : a_(a) {", "    a;", "  }",  "};", "TEST(A, B) {",
-                                          "  if (a) {",   "    b;",          "  }",    "}"};
-  EXPECT_EQ(long_functions(lines, 0), (std::vector<std::size_t>{0, 6, 11, 12}));
-  EXPECT_EQ(long_functions(lines, 1), (std::vector<std::size_t>{0, 11}));
-  EXPECT_EQ(long_functions(lines, 2), std::vector<std::size_t>{11});
-  EXPECT_TRUE(long_functions(lines, 3).empty());
-}
-
-/// A longer one says why in a comment that also tells clang-tidy: // NOLINTNEXTLINE(readability-function-size): ...
-TEST(House, FunctionsStayShort) {
-  constexpr std::size_t kLongest = 60;
-  for (const fs::path& file : all_sources()) {
-    const std::vector<std::string> lines = lines_of(file);
-    for (const std::size_t begin : long_functions(lines, kLongest)) {
-      bool says_why = false;
-      for (std::size_t above = begin; above-- > 0 && !lines[above].empty();)
-        says_why = says_why || lines[above].find("NOLINTNEXTLINE(readability-function-size): ") != std::string::npos;
-      EXPECT_TRUE(says_why) << file << ":" << begin + 1 << " begins a function of more than " << kLongest << " lines";
-    }
-  }
-}
-
-/// Whether a line of comment begins with a word for something that stands elsewhere: "Of all calls.", "Those of it."
-bool leans_on_something_else(const std::string& line) {
-  static const std::vector<std::string> kWords = {"Of", "Those", "That", "Likewise", "Ditto", "As above", "See above"};
-  const std::string text = without_indent(line);
-  const std::size_t slashes = text.starts_with("/// ") ? 4 : text.starts_with("// ") ? 3 : 0;
-  if (slashes == 0) return false;
-  const std::string comment = text.substr(slashes) + " ";
-  return std::ranges::any_of(kWords, [&](const std::string& word) {
-    return comment.starts_with(word) && std::string_view(" ,.:;").find(comment[word.size()]) != std::string_view::npos;
-  });
-}
-
-/// A declaration is read without what stands around it: its comment says what it is, from the first word on.
-TEST(House, CommentsNameTheirSubject) {
-  EXPECT_TRUE(leans_on_something_else("  /// Of a layer: real."));
-  EXPECT_TRUE(leans_on_something_else("// That of the graph."));
-  EXPECT_FALSE(leans_on_something_else("/// Often asked."));
-  for (const std::string& top : top_folders())
-    for (const fs::path& file : sources(top)) {
-      const std::vector<std::string> lines = lines_of(file);
-      for (std::size_t i = 0; i < lines.size(); ++i)
-        EXPECT_FALSE(leans_on_something_else(lines[i]))
-            << file << ":" << i + 1 << " must name its subject: " << lines[i];
-    }
 }
 
 /// A header that needs itself is two concepts in one circle: neither can be read, or tested, before the other.
