@@ -138,9 +138,7 @@ void add_sensitivity(CommandLine& program) {
   command
       .option(
           "--average-bits", request.budget.average_bits,
-          "choose widths that average at most this many bits, for weights and for activations, and write them to bits.json, for --bits-config. "
-          "From the widest width on, the next step down is always the one with the least loss increase per bit saved; the rest of the budget is given back. Increases of single quantizers are taken to add up. "
-          "If one width for all layers keeps to the budget and has less loss, it is the choice")
+          "choose widths that average at most this many bits, for weights and for activations, and write them to bits.json, for --bits-config. From the widest width on, the next step down is always the one with the least loss increase per bit saved; the rest of the budget is given back. Increases of single quantizers are taken to add up. If one width for all layers keeps to the budget and has less loss, it is the choice")
       .heading("Choice");
   command.option("--bytes", request.budget.bytes, "the same for weights that take at most this many bytes, packed")
       .heading("Choice");

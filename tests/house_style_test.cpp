@@ -126,5 +126,16 @@ TEST(House, CommentsNameTheirSubject) {
   }
 }
 
+/// A search for words of a text finds them: only a line break, which people see, too, parts it in two literals.
+TEST(House, TextsAreWhole) {
+  for (const fs::path& file : all_sources()) {
+    if (fs::relative(file, MINIQAT_SOURCE_DIR).string().starts_with("tests/")) continue;
+    const std::vector<std::string> lines = lines_of(file);
+    for (std::size_t i = 0; i + 1 < lines.size(); ++i)
+      EXPECT_FALSE(lines[i].ends_with(" \"") && without_indent(lines[i + 1]).starts_with('"'))
+          << file << ":" << i + 1 << " cuts a text: " << lines[i];
+  }
+}
+
 }  // namespace
 }  // namespace miniqat::house_test

@@ -12,8 +12,7 @@
 namespace miniqat::training {
 
 inline constexpr const char* kFoldingHelp =
-    "batch norms while training: tf (corrections, a second convolution for the statistics); single (one convolution, statistics of its quantized output); "
-    "late (weights quantized without them, scaled when integers are made; needs --per-channel)";
+    "batch norms while training: tf (corrections, a second convolution for the statistics); single (one convolution, statistics of its quantized output); late (weights quantized without them, scaled when integers are made; needs --per-channel)";
 
 struct Task;
 

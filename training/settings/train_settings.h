@@ -199,8 +199,7 @@ inline const auto& settings_of_data() {
               "training pictures held out to measure each epoch on; 0: test pictures are for that", not_negative()),
       Setting(
           "validation_method", &S::validation_method,
-          "which pictures --validation holds out: class: of each class its share, by a draw that depends on the pictures alone; "
-          "stride: every so many, whatever their class, as runs of versions without this flag have it"),
+          "which pictures --validation holds out: class: of each class its share, by a draw that depends on the pictures alone; stride: every so many, whatever their class, as runs of versions without this flag have it"),
       Setting("float", &S::float_only, "no quantization")};
   return kTable;
 }
@@ -212,8 +211,7 @@ inline const auto& settings_of_numbers() {
               "own arrays and tables: pictures, numbers (of any shape, not rounded), or auto: pictures if they can be"),
       Setting(
           "target", &S::target,
-          "own tables: the columns to predict, by names or by numbers from 0, with commas between them; default: label, class or target. "
-          "Own sounds in one folder: a regular expression whose first capture in the path of a file is its class; ^(yes)_|$ tells yes from the class other"),
+          "own tables: the columns to predict, by names or by numbers from 0, with commas between them; default: label, class or target. Own sounds in one folder: a regular expression whose first capture in the path of a file is its class; ^(yes)_|$ tells yes from the class other"),
       Setting(
           "answers", &S::answers,
           "own tables, arrays and series: classes, targets (numbers to predict, or labels of 0 and 1), or auto: targets with --task regress and multilabel, else whole numbers and texts are classes"),
@@ -246,8 +244,7 @@ inline const auto& settings_of_steps() {
               "with --shards: threads that compute a slice; another number may change the last bits", within(1, 1024)),
       Setting(
           "arithmetic", &S::arithmetic,
-          "integer: layers between quantizers of few bits multiply their integers, whose sums are exact, where that is faster on this machine; "
-          "simulated: float32 numbers on the same grids, as runs of versions without this flag have it"),
+          "integer: layers between quantizers of few bits multiply their integers, whose sums are exact, where that is faster on this machine; simulated: float32 numbers on the same grids, as runs of versions without this flag have it"),
       Setting(
           "gradients", &S::gradients,
           "bfloat16: layers that multiply integers round their output's gradient to bfloat16 before it is multiplied by integers; faster, on processors with AVX-512 BF16 or AMX. int8: to bytes, by stochastic rounding, so that backward has exact sums of integers, too; on processors with AVX-512 VNNI or AMX"),
@@ -265,8 +262,7 @@ inline const auto& settings_of_optimization() {
       Setting("learning_rate", &S::learning_rate, help_of_learning_rate()),
       Setting(
           "scale_learning_rate", &S::scale_learning_rate,
-          "the batch size for which --learning-rate was chosen: the rate is multiplied by --batch-size over this number, whatever --shards is. "
-          "A greater rate is reached from the given one, in --warmup-steps or else 5 epochs (Goyal et al. 2017; for sgd). 0: nothing scales the rate",
+          "the batch size for which --learning-rate was chosen: the rate is multiplied by --batch-size over this number, whatever --shards is. A greater rate is reached from the given one, in --warmup-steps or else 5 epochs (Goyal et al. 2017; for sgd). 0: nothing scales the rate",
           within(0, 65536)),
       Setting("momentum", &S::momentum, "of sgd, in [0, 1)"),
       Setting("nesterov", &S::nesterov, "Nesterov momentum"),
@@ -283,8 +279,7 @@ inline const auto& settings_of_optimization() {
           at_least(0)),
       Setting(
           "class_weights", &S::class_weights,
-          "balanced: the training loss of a picture is multiplied so that each class counts alike, however many pictures it has; or a JSON file, {\"class\": weight, ...}. "
-          "Choices then follow the balanced accuracy"),
+          "balanced: the training loss of a picture is multiplied so that each class counts alike, however many pictures it has; or a JSON file, {\"class\": weight, ...}. Choices then follow the balanced accuracy"),
       Setting(
           "dampening", &S::dampening,
           "pulls quantized weights towards the integers that they are rounded to, against oscillation: the coefficient at the end of the run, to which it grows on a cosine; 0: off",
@@ -296,8 +291,7 @@ inline const auto& settings_of_optimization() {
       Setting("schedule_factor", &S::schedule_factor, "step, exponential: the factor by which the rate changes"),
       Setting(
           "reestimate", &S::reestimate,
-          "after the last step, estimate the batch norms' moving statistics again from this number of batches of training pictures; 0: keep the moving averages; "
-          "default: 50 for weights of 4 bits and fewer with ranges per channel, else 0",
+          "after the last step, estimate the batch norms' moving statistics again from this number of batches of training pictures; 0: keep the moving averages; default: 50 for weights of 4 bits and fewer with ranges per channel, else 0",
           not_negative())};
   return kTable;
 }
