@@ -107,7 +107,7 @@ SizeTimes bench_kernels(const BenchPlan& plan, std::int64_t elements, const Roof
   }
   for (const auto& one : cases)
     if (one->kernel() != nullptr && one->kernel()->name != kOurName)
-      one->verify(concat(", after ", result.rows.front().rounds.size(), " rounds"));
+      one->verify(concat(", after ", counted(result.rows.front().rounds.size(), "round")));
   compare_with_ours(result.rows);
   return result;
 }

@@ -72,7 +72,7 @@ std::string BenchCase::text() const {
   std::string text(traits_of(operation).name);
   if (!where.empty()) text += " " + where;
   if (has_grid()) text += concat(", ", bits, " bits");
-  return concat(text, ", ", elements, " elements");
+  return concat(text, ", ", counted(elements, "element"));
 }
 
 std::vector<BenchCase> cases_of(const CaseChoice& choice, std::int64_t elements) {

@@ -300,11 +300,11 @@ std::string advice_for_newest_run(const std::string& command) {
 
 std::string plan_of_defaults(const TrainSettings& settings, const fs::path& out) {
   const std::optional<Estimate> known = known_length(settings);
-  std::string text = concat("No settings are given: this trains ", settings.model, " on ", settings.dataset,
-                            settings.dataset == "synthetic" ? " (digits that miniqat draws)" : "", ", with ",
-                            settings.rewrite.weight_bits, "-bit weights and ", settings.rewrite.activation_bits,
-                            "-bit activations, for ", settings.epochs, settings.epochs == 1 ? " epoch" : " epochs",
-                            ", into ", printable(out.string()), ".\n");
+  std::string text =
+      concat("No settings are given: this trains ", settings.model, " on ", settings.dataset,
+             settings.dataset == "synthetic" ? " (digits that miniqat draws)" : "", ", with ",
+             settings.rewrite.weight_bits, "-bit weights and ", settings.rewrite.activation_bits,
+             "-bit activations, for ", counted(settings.epochs, "epoch"), ", into ", printable(out.string()), ".\n");
   text += known ? concat("It takes about ", length_text(known->seconds), ", as ", printable(known->run), " tells")
                 : std::string("How long it takes is told beside its first steps");
   text += "; after Ctrl-C, train --resume goes on.";

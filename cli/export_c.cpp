@@ -118,8 +118,8 @@ OutFiles c_files(const ExportedRun& exported) {
   OutFiles out{.files = {{header, std::move(code.header)}, {source, std::move(code.source)}},
                .words = memory_lines(code.footprint, exported.model)};
   if (front_end) {
-    out.words += concat("sound: ", prefix, "_run_sound takes ", front_end->samples(), " samples of 16 bits, ",
-                        front_end->rate, " a second\n");
+    out.words += concat("sound: ", prefix, "_run_sound takes ", counted(front_end->samples(), "sample"),
+                        " of 16 bits, ", front_end->rate, " a second\n");
     out.has_input = true;
   }
   return out;

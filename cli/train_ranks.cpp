@@ -41,7 +41,7 @@ Json word_to_ranks(const TrainSettings& settings, const TrainExtras& extras) {
 
 std::string way_out(int ranks, const TrainSettings& settings, bool resumes) {
   if (!std::has_single_bit(static_cast<unsigned>(ranks))) return "; start 1, 2, 4, 8, ... ranks";
-  if (resumes) return concat("; the run has these shards for good: start at most ", settings.shards, " ranks");
+  if (resumes) return concat("; the run has these shards for good: start at most ", counted(settings.shards, "rank"));
   return concat("; add --shards ", ranks, " or a multiple");
 }
 

@@ -21,7 +21,7 @@ std::int64_t record_count(const std::filesystem::path& path, std::uintmax_t byte
   if (bytes == 0) fail(path, " is empty; CIFAR-10 records of ", kRecordBytes, " bytes were expected");
   if (bytes > kMaxBytes) fail(path, " has ", bytes, " bytes, more than the limit of ", kMaxBytes);
   if (bytes % kRecordBytes != 0)
-    fail(path, " has ", bytes, " bytes, not a multiple of a CIFAR-10 record's ", kRecordBytes);
+    fail(path, " has ", counted(bytes, "byte"), ", not a multiple of a CIFAR-10 record's ", kRecordBytes);
   return static_cast<std::int64_t>(bytes / kRecordBytes);
 }
 

@@ -39,7 +39,8 @@ void check_magic(const std::filesystem::path& path, std::string_view head, std::
          kind(magic), "s have ", magic);
   }
   if (head.size() < header_bytes)
-    fail(path, " is cut short: ", head.size(), " bytes, an IDX ", kind(magic), " header alone has ", header_bytes);
+    fail(path, " is cut short: ", counted(head.size(), "byte"), ", an IDX ", kind(magic), " header alone has ",
+         header_bytes);
 }
 
 /// The number of elements in the header; throws if it is 0 or more than any tensor may have.
@@ -135,7 +136,8 @@ struct SplitFiles {
 SplitFiles open_split(const std::filesystem::path& images, const std::filesystem::path& labels) {
   SplitFiles split{open_images(images), open_labels(labels)};
   if (split.labels.count() != split.images.count())
-    fail(images, " has ", split.images.count(), " images, but ", labels, " has ", split.labels.count(), " labels");
+    fail(images, " has ", counted(split.images.count(), "image"), ", but ", labels, " has ",
+         counted(split.labels.count(), "label"));
   return split;
 }
 

@@ -71,7 +71,8 @@ Dataset checked(const Dataset& dataset, const Loader::Options& options) {
     fail("rows ", options.first_row, " to ", options.first_row + options.rows, " are not in a batch of ",
          options.batch_size);
   if (dataset.size() < options.batch_size)
-    fail("data set ", dataset.name, " has ", dataset.size(), " examples, fewer than one batch of ", options.batch_size);
+    fail("data set ", dataset.name, " has ", counted(dataset.size(), "example"), ", fewer than one batch of ",
+         options.batch_size);
   require_augmentable(dataset, options.augment);
   return dataset;
 }

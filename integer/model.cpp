@@ -41,7 +41,8 @@ void check_texts(const Model& model) {
     fail("integer model: the name of a class holds control characters");
   const std::int64_t outputs = model.tensor(model.output).shape.elements();
   if (!model.class_names.empty() && std::ssize(model.class_names) != outputs)
-    fail("integer model: there are ", model.class_names.size(), " names of classes for an output of ", outputs);
+    fail("integer model: there are ", counted(model.class_names.size(), "name"), " of classes for an output of ",
+         outputs);
   for (const TensorInfo& tensor : model.tensors) check_name(tensor.name, "a tensor");
   for (const Operation& operation : model.operations) check_name(operation.name, "an operation");
 }

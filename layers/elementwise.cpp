@@ -229,7 +229,7 @@ class BiasAddOp final : public OpOf<BiasAdd>, public ChainMember {
     const Shape& bias = inputs[1].shape;
     if (x.rank() < 1) fail("x needs a channel axis; x ", x, ", bias ", bias);
     if (x.channels() != bias[0])
-      fail("bias has ", bias[0], " channels, x has ", x.channels(), "; x ", x, ", bias ", bias);
+      fail("bias has ", counted(bias[0], "channel"), ", x has ", x.channels(), "; x ", x, ", bias ", bias);
     return {inputs[0]};
   }
 

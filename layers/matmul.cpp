@@ -53,8 +53,8 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
     const std::int64_t a_columns = a[attributes_.transpose_a ? 0 : 1];
     const std::int64_t b_rows = b[attributes_.transpose_b ? 1 : 0];
     if (a_columns != b_rows)
-      fail("a", attributes_.transpose_a ? " transposed" : "", " has ", a_columns, " columns, b",
-           attributes_.transpose_b ? " transposed" : "", " has ", b_rows, " rows; a ", a, ", b ", b);
+      fail("a", attributes_.transpose_a ? " transposed" : "", " has ", counted(a_columns, "column"), ", b",
+           attributes_.transpose_b ? " transposed" : "", " has ", counted(b_rows, "row"), "; a ", a, ", b ", b);
     return {{Shape{a[attributes_.transpose_a ? 1 : 0], b[attributes_.transpose_b ? 0 : 1]}}};
   }
 

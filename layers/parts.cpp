@@ -110,8 +110,8 @@ class SliceOp final : public OpOf<Slice> {
     const Shape& x = inputs[0].shape;
     const auto& [axes, starts, ends, steps] = attributes_;
     if (starts.size() != axes.size() || ends.size() != axes.size() || (!steps.empty() && steps.size() != axes.size()))
-      fail("needs as many starts, ends and steps as axes; there are ", axes.size(), " axes, ", starts.size(),
-           " starts, ", ends.size(), " ends and ", steps.size(), " steps");
+      fail("needs as many starts, ends and steps as axes; there are ", counted(axes.size(), "axis"), ", ",
+           counted(starts.size(), "start"), ", ", counted(ends.size(), "end"), " and ", counted(steps.size(), "step"));
     std::vector<std::int64_t> extents = x.to_vector();
     std::vector<bool> cut(extents.size());
     for (std::size_t i = 0; i < axes.size(); ++i) {

@@ -61,15 +61,15 @@ class ReshapeOp final : public ViewOp<Reshape> {
     if (open == extents.end()) {
       const Shape to(extents);
       if (to.elements() != from.elements())
-        fail("shape ", to, " has ", to.elements(), " elements, input ", from, " has ", from.elements());
+        fail("shape ", to, " has ", counted(to.elements(), "element"), ", input ", from, " has ", from.elements());
       return {{to, inputs[0].dtype}};
     }
     if (std::find(open + 1, extents.end(), -1) != extents.end()) fail("only one extent of the new shape may be -1");
     *open = 1;
     const std::int64_t others = Shape(extents).elements();
     if (others == 0 || from.elements() % others != 0)
-      fail("no extent for -1 fits: the others of the new shape make ", others, " elements, input ", from, " has ",
-           from.elements());
+      fail("no extent for -1 fits: the others of the new shape make ", counted(others, "element"), ", input ", from,
+           " has ", from.elements());
     *open = from.elements() / others;
     return {{Shape(extents), inputs[0].dtype}};
   }

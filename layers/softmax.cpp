@@ -96,7 +96,8 @@ void check_labels(const ForwardContext& context, std::int64_t classes) {
 
 void check_weights(const std::vector<double>& weights, std::int64_t classes) {
   if (weights.empty()) return;
-  if (std::ssize(weights) != classes) fail("class_weights has ", weights.size(), " numbers for ", classes, " classes");
+  if (std::ssize(weights) != classes)
+    fail("class_weights has ", counted(weights.size(), "number"), " for ", counted(classes, "class"));
   for (const double weight : weights)
     if (!(weight >= 0 && std::isfinite(static_cast<float>(weight))))
       fail("class_weights must be finite and not negative, got ", weight);
@@ -141,7 +142,7 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Mea
     if (inputs[1].dtype != DType::kInt32)
       fail("labels must be int32, are ", name_of(inputs[1].dtype), "; labels ", labels);
     if (labels[0] != logits[0])
-      fail("logits have ", logits[0], " rows, labels ", labels[0], "; logits ", logits, ", labels ", labels);
+      fail("logits have ", counted(logits[0], "row"), ", labels ", labels[0], "; logits ", logits, ", labels ", labels);
     if (logits.elements() == 0) fail("logits need at least one row and one class; logits ", logits);
     check_weights(attributes_.class_weights, logits[1]);
     return {{Shape{}, DType::kFloat32}};

@@ -299,7 +299,7 @@ std::vector<BadOpSample> bad_structure_samples() {
   add("Pad", "absurd", {floats({2})}, R"({"paddings": [[9000000000000000000, 1]]})", "padding 9000000000000000000");
   add("Pad", "absurd in sum", {floats({2})}, R"({"paddings": [[2000000000, 2000000000]]})", "elements");
   add("Pad", "integers", {integers({2})}, R"({"paddings": [[0, 1]]})", "must be float32");
-  add("Slice", "fewer starts", {floats({2, 3})}, R"({"axes": [1], "ends": [2]})", "1 axes, 0 starts, 1 ends");
+  add("Slice", "fewer starts", {floats({2, 3})}, R"({"axes": [1], "ends": [2]})", "1 axis, 0 starts, 1 end");
   add("Slice", "no such axis", {floats({2, 3})}, R"({"axes": [2], "starts": [0], "ends": [1]})",
       "axis 2 does not exist");
   add("Slice", "axis twice", {floats({2, 3})}, R"({"axes": [1, -1], "starts": [0, 0], "ends": [1, 1]})",

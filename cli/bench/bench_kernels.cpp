@@ -222,14 +222,14 @@ void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, 
   run.note_disturbance(roof.disturbance, "the roof", {{"of", "roof"}}, result);
   run.print("\n" + roof.text() + columns.head());
   for (const std::int64_t elements : sizes_of(run.arguments)) {
-    run.tell(concat("fake quantization of ", elements, " elements"));
+    run.tell(concat("fake quantization of ", counted(elements, "element")));
     const SizeTimes times = bench_kernels(plan, elements, roof, run.counters);
     for (const KernelTime& row : times.rows) {
       run.print(columns.line(row));
       result["kernels"].push_back(kernel_json(row));
       all.push_back(row);
     }
-    run.note_disturbance(times.disturbance, concat(elements, " elements"), {{"elements", elements}}, result);
+    run.note_disturbance(times.disturbance, counted(elements, "element"), {{"elements", elements}}, result);
     run.save(result);
   }
 }
@@ -251,7 +251,7 @@ void measure_kernels(const BenchRun& run, const KernelChoice& chosen, Json& resu
   if (!columns.counts) run.print(concat("no instructions and cache misses: ", run.counters.fault(), "\n"));
   const std::int64_t largest = largest_of(arguments);
   if (arguments.elements.empty())
-    run.print(cache_note(this_machine(), concat("x and y of ", largest, " elements"), 8 * largest));
+    run.print(cache_note(this_machine(), concat("x and y of ", counted(largest, "element")), 8 * largest));
   std::vector<KernelTime> rows;
   for (const int threads : run.threads) {
     set_thread_count(threads);

@@ -105,7 +105,7 @@ std::string interval(const std::vector<quantize::Range<float>>& ranges) {
 std::string grid_text(const quantize::FakeQuantAttributes& attributes, bool is_weights, std::size_t channels) {
   std::vector<std::string> words = {concat(attributes.bits, " bits"), is_weights ? "weights" : "activation"};
   std::ranges::copy(quantize::grid_words(attributes), std::back_inserter(words));
-  if (channels > 1) words.push_back(concat(channels, " channels"));
+  if (channels > 1) words.push_back(counted(channels, "channel"));
   return joined(words);
 }
 

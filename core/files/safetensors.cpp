@@ -94,10 +94,10 @@ Entry parse_entry(const std::string& name, const Header& json, std::uint64_t dat
   const auto end = static_cast<std::uint64_t>(offsets[1]);
   if (begin > end) fail("data_offsets end before they begin: ", begin, " to ", end);
   if (end > data_bytes)
-    fail("data_offsets ", begin, " to ", end, " leave the file, which has ", data_bytes, " bytes of data");
+    fail("data_offsets ", begin, " to ", end, " leave the file, which has ", counted(data_bytes, "byte"), " of data");
   Entry entry = {name, {shape, parse_dtype(json["dtype"])}, begin, end};
   if (end - begin != entry.spec.bytes())
-    fail("data_offsets span ", end - begin, " bytes, but ", name_of(entry.spec.dtype), " ", shape, " takes ",
+    fail("data_offsets span ", counted(end - begin, "byte"), ", but ", name_of(entry.spec.dtype), " ", shape, " takes ",
          entry.spec.bytes());
   return entry;
 }
@@ -119,7 +119,8 @@ void require_exact_cover(std::vector<Entry>& entries, std::uint64_t data_bytes) 
 }
 
 Safetensors parse(std::string_view file) {
-  if (file.size() < kLengthBytes) fail("is cut short: ", file.size(), " bytes, the header length alone takes 8");
+  if (file.size() < kLengthBytes)
+    fail("is cut short: ", counted(file.size(), "byte"), ", the header length alone takes 8");
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file.data(), kLengthBytes);
   file.remove_prefix(kLengthBytes);

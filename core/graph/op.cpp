@@ -73,8 +73,7 @@ void run_reference(const Op& op, const Tensor& x, Tensor& y) {
 
 void require_inputs(std::span<const TensorSpec> inputs, std::size_t count) {
   if (inputs.size() != count)
-    fail("takes ", count, count == 1 ? " input" : " inputs", ", ", inputs.size(), inputs.size() == 1 ? " is" : " are",
-         " given");
+    fail("takes ", counted(count, "input"), ", ", inputs.size(), inputs.size() == 1 ? " is" : " are", " given");
 }
 
 void require_rank(std::span<const TensorSpec> inputs, std::size_t index, int rank, std::string_view role) {

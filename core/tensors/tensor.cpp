@@ -37,7 +37,7 @@ Tensor Tensor::view(void* memory, const TensorSpec& spec) {
 template <class T>
 Tensor Tensor::from(const Shape& shape, std::span<const T> values) {
   if (static_cast<std::int64_t>(values.size()) != shape.elements())
-    fail("shape ", shape, " needs ", shape.elements(), " values, got ", values.size());
+    fail("shape ", shape, " needs ", counted(shape.elements(), "value"), ", got ", values.size());
   Tensor tensor(shape, DTypeOf<T>::value);
   std::copy(values.begin(), values.end(), tensor.data<T>());
   return tensor;

@@ -66,10 +66,14 @@ template <class... Parts>
   throw_error({TextPart(parts)...});
 }
 
-/// "1 step", "2 steps"; "2 batches"; "2 classes".
+/// "batches", "classes", "axes" of "batch", "class", "axis".
+std::string plural(std::string_view thing);
+
+/// "1 step", "2 steps". A count may be a text: "0.5".
 template <class Count>
-std::string counted(Count count, std::string_view thing) {
-  return concat(count, " ", thing, count == 1 ? "" : thing.ends_with("ch") || thing.ends_with("ss") ? "es" : "s");
+std::string counted(const Count& count, std::string_view thing) {
+  const std::string text = concat(count);
+  return concat(text, " ", text == "1" ? std::string(thing) : plural(thing));
 }
 
 /// A number with as few digits as tell it from all others of its type: 1.0000001, where a stream says 1.

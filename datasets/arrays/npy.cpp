@@ -93,7 +93,7 @@ NpyParts npy_parts(std::string_view bytes, const std::string& path) {
   std::size_t length = 0;
   for (std::size_t i = wide; i-- > 0;) length = length << 8 | static_cast<std::uint8_t>(bytes[versions + i]);
   const std::size_t begin = versions + wide;
-  if (length > bytes.size() - begin) fail(path, " is cut short: its NumPy header alone has ", length, " bytes");
+  if (length > bytes.size() - begin) fail(path, " is cut short: its NumPy header alone has ", counted(length, "byte"));
   return {.elements = begin + length, .header = bytes.substr(begin, length)};
 }
 
@@ -150,8 +150,8 @@ NpyHead read_head(std::string_view bytes, const std::string& path) {
 void require_size(const NpyHead& head, std::uint64_t size, const std::string& path) {
   const std::uint64_t held = size - head.begin;
   if (held != head.wanted)
-    fail(path, " has ", held, " bytes of elements; its shape ", "(", joined(head.array.shape), ")", " needs ",
-         head.wanted);
+    fail(path, " has ", counted(held, "byte"), " of elements; its shape ", "(", joined(head.array.shape), ")",
+         " needs ", head.wanted);
 }
 
 /// The most bytes of one array, so that a small file cannot ask for any amount of memory.

@@ -31,7 +31,8 @@ class SeriesStack {
     const Series& longest = *std::ranges::max_element(series_, {}, steps);
     const std::int64_t wanted = pad_to > 0 ? pad_to : steps(longest);
     if (steps(longest) > wanted)
-      fail(longest.place, " has ", steps(longest), " steps, more than the ", wanted, " that series are filled up to");
+      fail(longest.place, " has ", counted(steps(longest), "step"), ", more than the ", wanted,
+           " that series are filled up to");
     for (const Series& one : series_)
       if (pad_to == 0 && steps(one) != wanted)
         fail(one.place, " has ", counted(steps(one), "step"), ", ", longest.place, " has ", wanted,

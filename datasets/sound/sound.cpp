@@ -89,7 +89,7 @@ Sound read_sound(const std::filesystem::path& path) {
   if (sf_error(file.get()) != SF_ERR_NO_ERROR) fail(path, " is a damaged sound: ", sf_strerror(file.get()));
   if (sound.samples.empty()) fail(path, " has no samples");
   if (std::ssize(sound.samples) < announced)
-    fail(path, " is cut short: it has ", sound.samples.size(), " samples of ", announced);
+    fail(path, " is cut short: it has ", counted(sound.samples.size(), "sample"), " of ", announced);
   if (const std::uint64_t missing = missing_bytes(path); missing > kHeadAtMost)
     fail(path, " is cut short: ", missing, " bytes of its samples are missing");
   for (const float sample : sound.samples)

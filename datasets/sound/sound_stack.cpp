@@ -65,8 +65,8 @@ void SoundStack::put(std::int64_t number, const Sound& sound) {
   const SoundOptions& how = front_end_.options();
   const std::int64_t size = std::ssize(sound.samples);
   if (size < how.example_samples() && how.frames > 0)
-    fail("the recording is shorter than an example, ", how.frames, " steps, which take ", how.example_samples(),
-         " samples");
+    fail("the recording is shorter than an example, ", counted(how.frames, "step"), ", which take ",
+         counted(how.example_samples(), "sample"));
   const bool whole = how.frames > 0 && (how.seconds == 0 || size < how.samples());
   const std::vector<float> samples = fitted(sound, whole ? size : how.samples());
   std::vector<float>& features = features_[static_cast<std::size_t>(number)];

@@ -70,7 +70,8 @@ void add_bands(const CFrontEnd& options, CFrontEndTables& tables) {
     tables.bin_counts.push_back(count);
   }
   if (tables.triangles.empty())
-    fail("C source: no frequency of a window of ", options.window, " samples lies in the bands of the front end");
+    fail("C source: no frequency of a window of ", counted(options.window, "sample"),
+         " lies in the bands of the front end");
 }
 
 /// sqrt(2 / bands), the factor of all cosines but the first, is left to the multipliers.
@@ -133,7 +134,7 @@ FixedFrontEnd::FixedFrontEnd(const CFrontEnd& options, const integer::Model& mod
 
 std::vector<std::uint8_t> FixedFrontEnd::features(std::span<const std::int16_t> samples) const {
   if (std::ssize(samples) != options_.samples())
-    fail("the front end takes ", options_.samples(), " samples, got ", samples.size());
+    fail("the front end takes ", counted(options_.samples(), "sample"), ", got ", samples.size());
   std::vector<std::uint8_t> result(static_cast<std::size_t>(options_.steps * options_.numbers()));
   const auto numbers = static_cast<std::size_t>(options_.numbers()), stride = static_cast<std::size_t>(options_.stride);
   if (options_.is_raw()) {

@@ -139,8 +139,8 @@ class Generator {
 
   std::string summary() const {
     const CFootprint bytes = footprint();
-    return concat("   ", model_.operations.size(), " operations, ", model_.multiply_adds(), " multiply-adds.\n",
-                  "   Flash: ", bytes.weights, " bytes of weights, ", bytes.constants,
+    return concat("   ", counted(model_.operations.size(), "operation"), ", ", model_.multiply_adds(),
+                  " multiply-adds.\n", "   Flash: ", bytes.weights, " bytes of weights, ", bytes.constants,
                   " of other constants, the code.\n", "   RAM: ", bytes.arena, " bytes of activations, ", bytes.scratch,
                   " of scratch, the stack, the caller's input and output.\n",
                   "   Images are [height, width, channels]; all tensors are row-major integers of one byte, where\n",

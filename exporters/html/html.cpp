@@ -22,7 +22,8 @@ void require_fit(const HtmlPage& page) {
     const Shape& shape = other.model.tensor(other.model.input).shape;
     if (shape != input) fail(other.label, " takes pictures ", shape, ", ", page.models.front().label, " takes ", input);
     const std::int64_t count = other.model.tensor(other.model.output).shape.elements();
-    if (count != outputs) fail(other.label, " has ", count, " outputs, ", page.models.front().label, " has ", outputs);
+    if (count != outputs)
+      fail(other.label, " has ", counted(count, "output"), ", ", page.models.front().label, " has ", outputs);
   }
   const auto pictures = static_cast<std::int64_t>(page.picture_names.size());
   if (pictures > 0 && page.pictures.shape() != integer::batch_shape(pictures, input))

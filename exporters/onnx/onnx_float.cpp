@@ -161,7 +161,7 @@ class FloatTranslator {
 
   void add_batch_norm(const Node& node) {
     const int rank = node.output().shape().rank();
-    if (rank != 2 && rank != 4) refuse(node, "normalises a tensor of ", rank, " axes, not images or rows");
+    if (rank != 2 && rank != 4) refuse(node, "normalises a tensor of ", counted(rank, "axis"), ", not images or rows");
     const auto& attributes = *node.as<layers::BatchNorm>();
     std::vector<std::string> inputs = {activation(node)};
     for (int i = 1; i < 5; ++i) inputs.push_back(parameters_.plain(parameter(node, i)));

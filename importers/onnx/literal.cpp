@@ -55,11 +55,11 @@ std::string external_bytes(const pb::Constant& constant, const fs::path& folder,
   if (failure) fail("keeps its data in ", quote(location), ", which cannot be read");
   if (static_cast<std::uintmax_t>(offset) > size ||
       size - static_cast<std::uintmax_t>(offset) < static_cast<std::uintmax_t>(bytes))
-    fail("keeps its data in ", quote(location), ", which ends at ", size, "; it needs ", bytes, " bytes from ", offset,
-         " on");
+    fail("keeps its data in ", quote(location), ", which ends at ", size, "; it needs ", counted(bytes, "byte"),
+         " from ", offset, " on");
   std::string content = read_part(file, static_cast<std::uintmax_t>(offset), static_cast<std::size_t>(bytes));
   if (std::ssize(content) != bytes)
-    fail("keeps its data in ", quote(location), ", which has ", content.size(), " bytes from ", offset,
+    fail("keeps its data in ", quote(location), ", which has ", counted(content.size(), "byte"), " from ", offset,
          " on; it needs ", bytes);
   return content;
 }
@@ -67,7 +67,7 @@ std::string external_bytes(const pb::Constant& constant, const fs::path& folder,
 template <class T>
 std::vector<T> from_bytes(const std::string& bytes, std::int64_t elements) {
   if (bytes.size() != static_cast<std::size_t>(elements) * sizeof(T))
-    fail("has ", bytes.size(), " bytes, its extents need ", static_cast<std::size_t>(elements) * sizeof(T));
+    fail("has ", counted(bytes.size(), "byte"), ", its extents need ", static_cast<std::size_t>(elements) * sizeof(T));
   std::vector<T> values(static_cast<std::size_t>(elements));
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -80,7 +80,7 @@ std::vector<T> numbers(const pb::Constant& constant, const Field& field, const f
   const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(T));
   if (is_external(constant)) return from_bytes<T>(external_bytes(constant, folder, bytes), elements);
   if (constant.has_raw_data()) return from_bytes<T>(constant.raw_data(), elements);
-  if (field.size() != elements) fail("has ", field.size(), " numbers, its extents need ", elements);
+  if (field.size() != elements) fail("has ", counted(field.size(), "number"), ", its extents need ", elements);
   std::vector<T> values;
   values.reserve(static_cast<std::size_t>(elements));
   for (const auto number : field) values.push_back(static_cast<T>(number));

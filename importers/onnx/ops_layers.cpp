@@ -104,7 +104,8 @@ constexpr std::int64_t kMostGroups = 16;
 /// Whether a convolution convolves every channel by itself. Otherwise it has up to kMostGroups groups.
 bool is_depthwise(const OnnxNode& node, const Filter& filter, std::int64_t channels) {
   const auto& [outputs, inputs, group] = filter;
-  if (group == 1 && inputs != channels) node.refuse("has a filter for ", inputs, " channels, its input has ", channels);
+  if (group == 1 && inputs != channels)
+    node.refuse("has a filter for ", counted(inputs, "channel"), ", its input has ", channels);
   if (group == 1) return false;
   if (group < 1 || channels % group != 0 || inputs != channels / group || outputs % group != 0)
     node.refuse("has ", group, " groups of channels, which do not fit: ", channels, " in, ", outputs,

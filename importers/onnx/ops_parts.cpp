@@ -22,7 +22,8 @@ constexpr std::int64_t kAnyBatch = INT32_MAX;
 /// Axis in 0 .. rank - 1.
 std::int64_t axis_of(const OnnxNode& node, std::int64_t axis, std::size_t axes) {
   const auto rank = static_cast<std::int64_t>(axes);
-  if (axis < -rank || axis >= rank) node.refuse("cuts along the axis ", axis, "; its tensor has ", rank, " axes");
+  if (axis < -rank || axis >= rank)
+    node.refuse("cuts along the axis ", axis, "; its tensor has ", counted(rank, "axis"));
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -109,8 +110,8 @@ std::vector<std::int64_t> sizes_of_parts(const Translation& t, const OnnxNode& n
   }
   const bool fits = std::ranges::all_of(sizes, [&](std::int64_t part) { return part > 0 && part <= size; });
   if (!fits || std::ssize(sizes) != parts || std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != size)
-    node.refuse("cuts ", size, " into parts that are empty, do not add up to it, or are not as many as its ", parts,
-                " outputs");
+    node.refuse("cuts ", size, " into parts that are empty, do not add up to it, or are not as many as its ",
+                counted(parts, "output"));
   return sizes;
 }
 

@@ -222,7 +222,7 @@ void import_relu(Translation& t, const OnnxNode& node) {
 }  // namespace
 
 void import_arithmetic(Translation& t, const OnnxNode& node) {
-  if (node.inputs() != 2) node.refuse("has ", node.inputs(), " inputs, needs 2");
+  if (node.inputs() != 2) node.refuse("has ", counted(node.inputs(), "input"), ", needs 2");
   const auto fused = t.hard_swishes().find(node.output(0));
   if (fused != t.hard_swishes().end()) {
     Activation x = t.activation(node, fused->second);

@@ -111,7 +111,7 @@ void import_pad(Translation& t, const OnnxNode& node) {
   if (t.has(node, 3)) node.refuse("names its axes, which is not imported");
   Activation x = t.bordered(node, 0);
   const std::size_t rank = x.extents.size();
-  if (pads.size() != 2 * rank) node.refuse("has ", pads.size(), " pads for ", rank, " axes");
+  if (pads.size() != 2 * rank) node.refuse("has ", counted(pads.size(), "pad"), " for ", counted(rank, "axis"));
   if (std::ranges::all_of(pads, [](std::int64_t pad) { return pad == 0; })) return t.define(node, x);
   x = t.activation(node, 0);
   const auto beyond = [](std::int64_t pad) { return pad < 0 || pad > kMostWindowPixels; };

@@ -201,7 +201,7 @@ bool joins_channels(Translation& t, const OnnxNode& node, const std::vector<std:
 /// Axis in 0 .. rank - 1.
 std::int64_t axis_in(const OnnxNode& node, std::int64_t axis, std::size_t rank) {
   const auto most = static_cast<std::int64_t>(rank);
-  if (axis < -most || axis >= most) node.refuse("has the axis ", axis, ", its tensor ", rank, " axes");
+  if (axis < -most || axis >= most) node.refuse("has the axis ", axis, ", its tensor ", counted(rank, "axis"));
   return axis < 0 ? axis + most : axis;
 }
 

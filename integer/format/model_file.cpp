@@ -133,7 +133,7 @@ Model parse(std::string_view file) {
   const std::string_view magic = file.substr(0, kMagic.size());
   if (magic != kMagic.substr(0, magic.size())) fail("is not a model.miniqat file: it does not begin with \"miniqat\"");
   if (file.size() < kPrefixBytes + kChecksumBytes)
-    fail("is cut short: it has ", file.size(), " bytes, the least is ", kPrefixBytes + kChecksumBytes);
+    fail("is cut short: it has ", counted(file.size(), "byte"), ", the least is ", kPrefixBytes + kChecksumBytes);
   std::string_view rest = file.substr(kMagic.size());
   const auto version = take<std::uint32_t>(rest);
   if (version != kVersion) fail("has version ", version, "; this program reads version ", kVersion);
@@ -145,7 +145,8 @@ Model parse(std::string_view file) {
   if (header_bytes > room || blob_bytes > room - header_bytes)
     fail("is cut short: a header of ", header_bytes, " bytes, a blob of ", blob_bytes, " and the checksum, but only ",
          rest.size(), " bytes follow");
-  if (header_bytes + blob_bytes != room) fail("has ", room - header_bytes - blob_bytes, " bytes behind its end");
+  if (header_bytes + blob_bytes != room)
+    fail("has ", counted(room - header_bytes - blob_bytes, "byte"), " behind its end");
   std::string_view end = file.substr(file.size() - kChecksumBytes);
   if (take<std::uint32_t>(end) != checksum_of(file.substr(0, file.size() - kChecksumBytes)))
     fail("is damaged: its bytes do not have the checksum that it holds");

@@ -13,16 +13,16 @@ void check_weights(const Layer& layer, const OperationCheck& rules) {
   rules.require(layer.weight_bits >= 2 && layer.weight_bits <= 8, "has weights of ", layer.weight_bits,
                 " bits; 2 to 8 are known");
   rules.require(static_cast<std::int64_t>(layer.weights.size()) == layer.filter.elements(), "has ",
-                layer.weights.size(), " weights for ", layer.filter);
+                counted(layer.weights.size(), "weight"), " for ", layer.filter);
   const std::int32_t largest = (1 << layer.weight_bits) - 1;
   for (const std::uint8_t weight : layer.weights)
     rules.require(weight <= largest, "has a weight ", int{weight}, " beyond ", largest);
   const auto channels = static_cast<std::size_t>(layer.output_channels());
   const std::size_t grids = layer.weight_scales.size();
-  rules.require(grids == 1 || grids == channels, "has ", grids, " weight scales for ", channels, " channels");
+  rules.require(grids == 1 || grids == channels, "has ", grids, " weight scales for ", counted(channels, "channel"));
   rules.require(layer.weight_zero_points.size() == grids && layer.multipliers.size() == grids,
                 "has as many zero points and multipliers as weight scales");
-  rules.require(layer.bias.size() == channels, "has ", layer.bias.size(), " biases for ", channels, " channels");
+  rules.require(layer.bias.size() == channels, "has ", layer.bias.size(), " biases for ", counted(channels, "channel"));
   for (std::size_t i = 0; i < grids; ++i) {
     rules.require(std::isnormal(layer.weight_scales[i]) && layer.weight_scales[i] > 0, "has a weight scale of ",
                   layer.weight_scales[i]);

@@ -23,7 +23,7 @@ void Lookup::check(const OperationCheck& rules) const {
   rules.require_same_shapes();
   rules.require(is_plain_name(function), "has a function whose name is empty or holds more than printable ASCII");
   const auto integers = static_cast<std::size_t>(rules.input().grid.quant_max()) + 1;
-  rules.require(table.size() == integers, "has a table of ", table.size(), " for ", integers, " integers");
+  rules.require(table.size() == integers, "has a table of ", table.size(), " for ", counted(integers, "integer"));
   for (const std::uint8_t y : table)
     rules.require(y >= rules.clamp().min && y <= rules.clamp().max, "has a table with ", int{y},
                   ", which is beyond its clamp");

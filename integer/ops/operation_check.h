@@ -37,7 +37,7 @@ class OperationCheck {
   void run() const;
 
   void require_inputs(std::size_t count) const {
-    require(inputs() == count, "takes ", count, " inputs, not ", inputs());
+    require(inputs() == count, "takes ", counted(count, "input"), ", not ", inputs());
   }
   void require_same_shapes() const;
   void require_one_grid() const {

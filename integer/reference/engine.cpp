@@ -9,8 +9,8 @@ namespace miniqat::integer::reference {
 
 Tensor run_operation(const Model& model, const Operation& operation, std::span<const Tensor> inputs) {
   if (inputs.size() != operation.inputs.size())
-    fail("[", type_name(operation.action), " \"", operation.name, "\"] takes ", operation.inputs.size(),
-         " inputs, not ", inputs.size());
+    fail("[", type_name(operation.action), " \"", operation.name, "\"] takes ",
+         counted(operation.inputs.size(), "input"), ", not ", inputs.size());
   std::vector<Operand> operands;
   std::int64_t n = 1;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

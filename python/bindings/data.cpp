@@ -182,7 +182,7 @@ Dataset from_arrays(const ArrayLike& images, const ArrayLike& labels, std::optio
                .zero_point = static_cast<int>(zero_point),
                .class_names = class_names};
   if (made.labels.elements() != made.size())
-    refuse("images has ", made.size(), " pictures, labels is for ", made.labels.elements());
+    refuse("images has ", counted(made.size(), "picture"), ", labels is for ", made.labels.elements());
   made.classes = classes_for(made, classes);
   if (notes.empty())
     if (std::string note = datasets::note_on_levels(made, "given"); !note.empty()) notes.push_back(std::move(note));
@@ -215,7 +215,7 @@ Dataset of_numbers(const ArrayLike& x, const ArrayLike& y, const std::string& an
   made.targets = part.targets;
   for (const Tensor& tensor : {made.labels, made.targets})
     if (tensor.defined() && tensor.shape()[0] != made.size())
-      refuse("x has ", made.size(), " examples, y is for ", tensor.shape()[0]);
+      refuse("x has ", counted(made.size(), "example"), ", y is for ", tensor.shape()[0]);
   if (!made.has_classes()) {
     if (!class_names.empty()) refuse("class_names: y has no classes");
     return made;

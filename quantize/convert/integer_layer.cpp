@@ -190,7 +190,7 @@ void quantize_weights(Layer& layer, const Node& quantizer, const Tensor& x, cons
   const std::int64_t channels = layer.output_channels();
   const auto ranges = static_cast<std::int64_t>(grids.size());
   if (ranges > 1 && (transposed || channels % ranges != 0))
-    fail(describe(quantizer), " has ", ranges, " ranges over weights ", x.shape(),
+    fail(describe(quantizer), " has ", counted(ranges, "range"), " over weights ", x.shape(),
          transposed ? ", taken transposed" : "", ": not one for each of ", channels, " output channels");
   for (std::int64_t o = 0; o < (ranges > 1 ? channels : 1); ++o) {
     layer.weight_scales.push_back(grids[o % ranges].scale);

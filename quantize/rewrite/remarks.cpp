@@ -190,10 +190,10 @@ std::vector<std::string> warnings_about(const Decisions& decisions, const std::v
                ": its statistics will be those of the float network, and never follow the quantized one"));
   const auto fresh = std::ranges::count(batch_norms, true, &BatchNormReport::fresh_statistics);
   if (fresh > 0)
-    warnings.push_back(
-        concat(fresh, fresh == 1 ? " batch norm" : " batch norms", " in primitive ops had no moving statistics; ",
-               decisions.is_training ? "train a few hundred steps before you evaluate"
-                                     : "evaluation needs those of a training run of the rewritten graph"));
+    warnings.push_back(concat(counted(fresh, "batch norm"), " in primitive ops had no moving statistics; ",
+                              decisions.is_training
+                                  ? "train a few hundred steps before you evaluate"
+                                  : "evaluation needs those of a training run of the rewritten graph"));
   return warnings;
 }
 
@@ -326,7 +326,7 @@ void compare_folding(const FoldedBefore& own, const Decisions& asked, std::vecto
 void compare_freeze(const Node& node, const Decisions& asked, std::vector<SettingConflict>& conflicts) {
   const auto& norm = *node.as<layers::BatchNorm>();
   const auto text = [](std::int64_t steps) {
-    return steps < 0 ? std::string("never") : concat("after ", steps, " steps");
+    return steps < 0 ? std::string("never") : concat("after ", counted(steps, "step"));
   };
   if (norm.is_training && norm.freeze_delay != asked.freeze_delay)
     conflicts.push_back({"freeze_bn_delay", concat(node.name(), " freezes ", text(norm.freeze_delay), ", not ",

@@ -58,7 +58,7 @@ TEST(ModelCheck, EveryOutputHasTheNameOfItsClass) {
   };
   const auto outputs = static_cast<std::size_t>(convolution().finish().tensors.back().shape.elements());
   EXPECT_EQ(of(std::vector<std::string>(outputs, "gr\xc3\xbcn")), "");
-  EXPECT_TRUE(mentions(of({"one"}), {"1 names of classes", concat("output of ", outputs)}));
+  EXPECT_TRUE(mentions(of({"one"}), {"1 name of classes", concat("output of ", outputs)}));
   EXPECT_TRUE(mentions(of(std::vector<std::string>(outputs, "two\nlines")), {"name of a class", "control"}));
 }
 
@@ -115,7 +115,7 @@ TEST(ModelCheck, OrderOfOperations) {
   EXPECT_TRUE(mentions(of([](Model& m) { m.operations[1].output = 1; }), {"made twice"}));
   EXPECT_TRUE(mentions(of([](Model& m) { m.operations[0].output = 0; }), {"made twice"}));
   EXPECT_TRUE(mentions(of([](Model& m) { m.operations.pop_back(); }), {"made by no operation"}));
-  EXPECT_TRUE(mentions(of([](Model& m) { m.operations[1].inputs = {}; }), {"takes 1 inputs, not 0"}));
+  EXPECT_TRUE(mentions(of([](Model& m) { m.operations[1].inputs = {}; }), {"takes 1 input, not 0"}));
 }
 
 TEST(ModelCheck, Layers) {

@@ -86,9 +86,10 @@ std::string scaling_note(const TrainSettings& settings, std::int64_t steps_per_e
   const std::int64_t steps = warmup_steps(settings, steps_per_epoch);
   const double epochs = static_cast<double>(steps) / static_cast<double>(steps_per_epoch);
   const double start = warmup_start(settings) > 0 ? given_rate(settings) : 0;
-  const std::string warmup = steps == 0 ? "no warm-up"
-                                        : concat("warm-up from ", start, " in ", formatted("%.3g", epochs), " epochs (",
-                                                 counted(steps, "step"), ")");
+  const std::string warmup = steps == 0
+                                 ? "no warm-up"
+                                 : concat("warm-up from ", start, " in ", counted(formatted("%.3g", epochs), "epoch"),
+                                          " (", counted(steps, "step"), ")");
   return concat("learning rate: ", given_rate(settings), " for batches of ", settings.scale_learning_rate, ", times ",
                 rate_scale(settings), " for batches of ", settings.batch_size, ": ", peak_rate(settings), "; ", warmup);
 }

@@ -37,7 +37,7 @@ void score_class(std::span<const float> logits, const datasets::Examples& batch,
                  std::span<double> scores) {
   const std::int32_t label = batch.labels.values<std::int32_t>()[static_cast<std::size_t>(row)];
   if (label < 0 || label >= std::ssize(logits))
-    fail("a picture has the label ", label, ", the network tells ", logits.size(), " classes apart");
+    fail("a picture has the label ", label, ", the network tells ", counted(logits.size(), "class"), " apart");
   scores[kLoss] = cross_entropy(logits, label);
   scores[kLabel] = label;
   scores[kAnswer] = static_cast<double>(argmax(logits));

@@ -116,8 +116,10 @@ double top_k_accuracy(std::span<const double> logits, std::int64_t classes, std:
                       std::int64_t k) {
   require_numbers(logits, "logit");
   if (classes < 1 || std::ssize(logits) != std::ssize(labels) * classes)
-    fail("there are ", logits.size(), " logits of ", classes, " classes and ", labels.size(), " labels");
-  if (k < 1 || k > classes) fail("a label is among the first 1 to ", classes, " of ", classes, " classes, not ", k);
+    fail("there are ", logits.size(), " logits of ", counted(classes, "class"), " and ",
+         counted(labels.size(), "label"));
+  if (k < 1 || k > classes)
+    fail("a label is among the first 1 to ", classes, " of ", counted(classes, "class"), ", not ", k);
   std::int64_t hits = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0 || labels[i] >= classes)

@@ -152,7 +152,7 @@ class Trainer {
       if (counts[i] == 0) empty.push_back(part.class_names.empty() ? std::to_string(i) : part.class_names[i]);
     if (!empty.empty())
       observer_.warn(concat("note: no ", title, " ", part.noun(), " has the label ", shortened(joined(empty, " or ")),
-                            ", ", empty.size(), " of ", counts.size(), " classes"));
+                            ", ", empty.size(), " of ", counted(counts.size(), "class")));
   }
 
   void train_steps() {

@@ -168,7 +168,7 @@ std::string TrainingTask::note_on_outputs() const {
   if (outputs < 2) return "";
   const std::string name = training.output_name.empty() ? training.logits.name() : training.output_name;
   const std::string which = settings.output.empty() ? concat("the first, ", name, ",") : concat(name, ", as asked,");
-  return concat(settings.model, " has ", outputs, " outputs; only ", which, " is trained",
+  return concat(settings.model, " has ", counted(outputs, "output"), "; only ", which, " is trained",
                 training.left_out.empty() || !settings.output.empty()
                     ? ""
                     : concat("; `output` chooses another: ", joined(training.left_out)));

@@ -48,9 +48,7 @@ double seconds_now() {
 constexpr double kSecondsWatched = 3;
 constexpr double kMuch = 0.1;
 
-std::string quota_text(double quota) {
-  return formatted("a CPU quota of %.3g %s", quota, quota == 1 ? "core" : "cores");
-}
+std::string quota_text(double quota) { return concat("a CPU quota of ", counted(formatted("%.3g", quota), "core")); }
 
 /// What is too small for that many threads, if it is known beforehand; else empty.
 std::string crowded_text(const CoreLimits& limits) {
@@ -102,7 +100,7 @@ void ChanceWatch::judge(std::int64_t last_epoch) {
   const std::string epochs =
       epochs_ == 1 ? concat("epoch ", last_epoch) : concat("epochs ", last_epoch - epochs_ + 1, " to ", last_epoch);
   observer_.warn(concat("warning: the loss of ", epochs, ", ", formatted("%.2f", mean),
-                        ", is no better than guessing among ", logits[logits.rank() - 1], " classes (",
+                        ", is no better than guessing among ", counted(logits[logits.rank() - 1], "class"), " (",
                         formatted("%.2f", chance), "); ", advice(task_)));
 }
 
@@ -123,8 +121,8 @@ void CoreWatch::look(double now, double without_cores) {
   warned_ = true;
   if (!crowded.empty()) return observer_.warn(crowded);
   const bool quota_binds = limits_.quota && *limits_.quota < limits_.threads;
-  observer_.warn(concat("note: for ", std::lround(100 * share), "% of the last ", std::lround(seconds),
-                        " seconds threads of this run had no core: ",
+  observer_.warn(concat("note: for ", std::lround(100 * share), "% of the last ",
+                        counted(std::lround(seconds), "second"), " threads of this run had no core: ",
                         quota_binds ? quota_text(*limits_.quota) + " allows for less" : "other programs use the cores",
                         "; fewer --threads N for the next run may be faster"));
 }

@@ -27,7 +27,7 @@ Tensor integers_from(const std::string& raw, const std::string& dtype, std::int6
   const Shape shape = integer::batch_shape(n, output.shape);
   const bool real = dtype == "float32";
   const std::size_t expected = static_cast<std::size_t>(shape.elements()) * (real ? sizeof(float) : 1);
-  if (raw.size() != expected) fail("the runtime wrote ", raw.size(), " bytes instead of ", expected);
+  if (raw.size() != expected) fail("the runtime wrote ", counted(raw.size(), "byte"), " instead of ", expected);
   if (real) {
     Tensor values(shape);
     std::memcpy(values.raw(), raw.data(), raw.size());
@@ -144,7 +144,8 @@ RuntimeResult run_c(const CFiles& files, const integer::Model& model, const Tens
   const std::string bytes = read_large_file(work / "outputs");
   const Shape& example = model.tensor(model.output).shape;
   Tensor output(integer::batch_shape(images.shape()[0], example), DType::kUInt8);
-  if (bytes.size() != output.bytes()) fail("the C program wrote ", bytes.size(), " bytes instead of ", output.bytes());
+  if (bytes.size() != output.bytes())
+    fail("the C program wrote ", counted(bytes.size(), "byte"), " instead of ", output.bytes());
   std::memcpy(output.raw(), bytes.data(), bytes.size());
   return {.runtime = concat("C (", c_compiler(), ")"), .output = output};
 }

@@ -86,7 +86,7 @@ function showNumber(box, operation, inputs, index) {
                  realLine(operation.output, integer)];
   if (story.terms.length > 0) {
     const table = made('div', 'shades', made('div', 'scroll terms', termsTable(operation, story)));
-    parts.push(made('h2', '', `${story.terms.length} ${story.terms[0].right === undefined ? 'inputs' : 'products'}`), table);
+    parts.push(made('h2', '', `${story.terms.length} ${story.terms[0].right === undefined ? 'input' : 'product'}${story.terms.length === 1 ? '' : 's'}`), table);
     keepShades(table);
   }
   box.replaceChildren(...parts);

@@ -155,6 +155,13 @@ TEST(Concat, WritesWhatHasAnOperator) {
   EXPECT_EQ(concat(Shape{2, 3}, " in ", std::filesystem::path("a \"b\"")), R"([2,3] in "a \"b\"")");
 }
 
+TEST(Counted, KnowsOneFromMany) {
+  EXPECT_EQ(counted(1, "step"), "1 step");
+  EXPECT_EQ(counted(std::int64_t{0}, "step"), "0 steps");
+  EXPECT_EQ(counted(2, "batch") + counted(3, "class") + counted(4, "axis"), "2 batches3 classes4 axes");
+  EXPECT_EQ(counted(1.0, "core") + counted(1.5, "core") + counted("1", "core"), "1 core1.5 cores1 core");
+}
+
 TEST(Concat, TemporariesLiveAsLongAsTheCall) {
   EXPECT_EQ(concat(std::string(100, 'x').substr(0, 3), std::to_string(7)), "xxx7");
 }

@@ -199,7 +199,7 @@ TEST(ModelFile, RefusesOtherFiles) {
   other = file;
   std::memset(other.data() + 16, 0xff, 8);
   expect_refused(other, {"cut short", "18446744073709551615"});
-  expect_refused(file + "x", {"1 bytes behind its end"});
+  expect_refused(file + "x", {"1 byte behind its end"});
   expect_refused(file.substr(0, file.size() - 1), {"cut short"});
 }
 

@@ -79,7 +79,7 @@ TEST(Lookup, TablesFitTheirGrids) {
                        {"a table with 3, which is beyond its clamp"}));
   for (const char* bad : {"", "two\nlines"})
     EXPECT_TRUE(mentions(complaint([&](Operation&, Lookup& l) { l.function = bad; }), {"printable ASCII"}));
-  EXPECT_TRUE(mentions(complaint([](Operation& o, Lookup&) { o.inputs = {0, 1}; }), {"takes 1 inputs, not 2"}));
+  EXPECT_TRUE(mentions(complaint([](Operation& o, Lookup&) { o.inputs = {0, 1}; }), {"takes 1 input, not 2"}));
 }
 
 }  // namespace

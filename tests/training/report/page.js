@@ -19,7 +19,7 @@
   /** Whether a text is this number, rounded to so many digits; "–" where it is not known. */
   function expectNumber(what, text, value, digits) {
     if (value === null || value === undefined) expect(what, text, '–');
-    else expect(what, Number(text.replaceAll(',', '').replace('−', '-').replace(/[%+]|( steps)$/g, '')), Number(value.toFixed(digits)));
+    else expect(what, Number(text.replaceAll(',', '').replace('−', '-').replace(/[%+]|( steps?)$/g, '')), Number(value.toFixed(digits)));
   }
   const times100 = (share) => share === null || share === undefined ? null : 100 * share;
   const sum = (list) => list.reduce((total, number) => total + number, 0);
@@ -247,6 +247,8 @@
   function checkPage() {
     for (const word of ['NaN', 'undefined', 'null', 'Infinity', '[object'])
       if (document.body.innerText.includes(word)) complaints.push(`the page says ${word}`);
+    const one = /(?<![\d.,])1 (steps|quantizers|numbers|pictures|examples|recordings|bytes|layers|threads|cores|files|NaNs)\b/.exec(document.body.innerText);
+    if (one) complaints.push(`the page says ${one[0]}`);
     for (const element of all(document, 'main svg *'))
       for (const {value} of element.attributes) if (/NaN|undefined|Infinity/.test(value)) complaints.push(`<${element.tagName}> has ${value.slice(0, 40)}`);
     const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;

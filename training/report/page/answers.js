@@ -49,7 +49,7 @@ function answersSection(run) {
   if (run.answers.length === 0) return null;
   if (run.task !== 'classify') return outputsSection(run);
   const last = lastAnswers(run);
-  return html('section', {class: 'answers'}, html('h3', {}, `Answers for ${last.examples < run.part_examples ? 'the ' : ''}${answered(run, last)} ${run.noun}s`),
+  return html('section', {class: 'answers'}, html('h3', {}, `Answers for ${last.examples < run.part_examples ? 'the ' : ''}${answered(run, last)}`),
     last.confusion ? confusionMatrix(run, last) : confusionList(run, last), lostPictures(run), worstExamples(run));
 }
 
@@ -60,7 +60,7 @@ function agreementTable(run, {simulated, integer, runtimes}) {
     {title: measureName(measure), value: (row) => valueText(measure, row[measure.key])},
     ...(isOfClasses ? [{title: 'same class', value: ({top1_agreement_with_integer: same, examples}) => share(Math.round(same * examples), examples)}] : []),
     {title: 'equal outputs', value: ({outputs}) => share(outputs.equal, outputs.count)},
-    {title: 'largest difference', value: ({outputs}) => `${outputs.largest_difference} steps`},
+    {title: 'largest difference', value: ({outputs}) => counted(outputs.largest_difference, 'step')},
   ], [simulated, {...integer, name: 'integer engine'}, ...runtimes]);
 }
 
@@ -68,9 +68,9 @@ function verificationSection(run) {
   const found = run.verification;
   if (!found) return run.answers.some(({name}) => name === 'integers') ? html('section', {class: 'verification'}, html('h3', {}, 'Agreement'), html('p', {class: 'hint'}, 'Not measured: ', html('code', {}, run.verify_command), ' compares the integers with the simulation and with other runtimes.')) : null;
   const compared = ({equal, count, largest_difference: most}) => `${share(equal, count)}, ${most}`;
-  return html('section', {class: 'verification'}, html('h3', {}, `Agreement on ${whole(found.examples)} ${run.noun}s`),
+  return html('section', {class: 'verification'}, html('h3', {}, `Agreement on ${counted(found.examples, run.noun)}`),
     run.verification_is_current ? null : html('p', {class: 'note'}, 'The variables of the run have changed since this was measured.'),
-    html('p', {class: 'hint'}, `Beside the integer engine, which ${found.reference_equal ? 'equals' : 'DIFFERS FROM'} its reference loops on ${found.reference_examples} ${run.noun}s.`),
+    html('p', {class: 'hint'}, `Beside the integer engine, which ${found.reference_equal ? 'equals' : 'DIFFERS FROM'} its reference loops on ${counted(found.reference_examples, run.noun)}.`),
     agreementTable(run, found), [...found.left_out, ...found.failed].map((line) => html('p', {class: 'hint'}, line)),
     html('details', {open: found.layers.length <= 24 ? '' : null}, html('summary', {}, 'Layer by layer: integers of the engine that equal the simulation, and the largest difference in steps'),
       table([{title: 'operation', left: true, value: ({operation}) => operation}, {title: 'type', left: true, value: ({type}) => type},

@@ -23,7 +23,7 @@ function rangeCharts(run) {
   const quantizers = Object.entries(run.curves.ranges);
   if (quantizers.length === 0) return null;
   const several = quantizers.some(([, list]) => list.length > 1);
-  return html('details', {class: 'ranges', open: quantizers.length <= 16 ? '' : null}, html('summary', {}, `Ranges of ${quantizers.length} quantizers`),
+  return html('details', {class: 'ranges', open: quantizers.length <= 16 ? '' : null}, html('summary', {}, `Ranges of ${counted(quantizers.length, 'quantizer')}`),
     html('p', {class: 'hint'}, several ? 'Lowest and highest end over the steps; of a quantizer with a range for each channel, of all channels.' : 'The run recorded one range of each: lowest and highest end.'),
     html('div', {class: 'charts small'}, quantizers.map(([name, list], i) => {
       const draw = () => chart([], {title: name, bands: [{points: list, colour: colour(i)}], marks: run.curves.marks, zero: true, height: 150});

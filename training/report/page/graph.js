@@ -98,7 +98,7 @@ function graphSection({graphs}) {
   if (after.nodes.length === 0) return null;
   const roles = Object.entries(ROLES).filter(([role]) => [...before.nodes, ...after.nodes].some((node) => node.role === role));
   return html('section', {class: 'graphs'}, html('h3', {}, 'The graph'),
-    html('p', {class: 'hint'}, quantizers > 0 ? `The rewrite put ${quantizers} quantizers into it. A number on an edge: bits of the integers there; "float": 32-bit floating point, here in the middle of what an integer engine computes in one step. Ranges, biases and other vectors are left out.` : 'A float network: nothing was rewritten. Vectors are left out.'),
+    html('p', {class: 'hint'}, quantizers > 0 ? `The rewrite put ${counted(quantizers, 'quantizer')} into it. A number on an edge: bits of the integers there; "float": 32-bit floating point, here in the middle of what an integer engine computes in one step. Ranges, biases and other vectors are left out.` : 'A float network: nothing was rewritten. Vectors are left out.'),
     html('p', {class: 'legend roles'}, roles.map(([role, text]) => html('span', {}, html('i', {class: `swatch role-${role}`}), text))),
     html('div', {class: isLong(after) ? 'side-by-side long' : 'side-by-side'}, drawGraph(before, 'before the rewrite'), quantizers > 0 || before.nodes.length === 0 ? drawGraph(after, 'after it, as evaluated') : null));
 }

@@ -66,9 +66,9 @@ function sampleTable({samples}) {
 
 function tensorText(tensor) {
   const range = `${real(tensor.min)} to ${real(tensor.max)}`;
-  if (!known(tensor.bits)) return `${whole(tensor.values)} numbers, ${range}`;
-  return `${tensor.text}; ${whole(tensor.values)} numbers, ${range}; ${known(tensor.scale) ? `scale ${real(tensor.scale)}, zero point ${tensor.zero_point}` : `${tensor.grids} scales`}; ` +
-    `${share(tensor.clipped, tensor.values)} clipped; ${tensor.unused} of ${tensor.quant_max - tensor.quant_min + 1} integers unused; SNR ${decibels(tensor.snr_db)} dB${tensor.nan > 0 ? `; ${whole(tensor.nan)} numbers more are NaN` : ''}`;
+  if (!known(tensor.bits)) return `${counted(tensor.values, 'number')}, ${range}`;
+  return `${tensor.text}; ${counted(tensor.values, 'number')}, ${range}; ${known(tensor.scale) ? `scale ${real(tensor.scale)}, zero point ${tensor.zero_point}` : `${tensor.grids} scales`}; ` +
+    `${share(tensor.clipped, tensor.values)} clipped; ${tensor.unused} of ${tensor.quant_max - tensor.quant_min + 1} integers unused; SNR ${decibels(tensor.snr_db)} dB${tensor.nan > 0 ? `; ${counted(tensor.nan, 'NaN')} more` : ''}`;
 }
 
 function sensitivityTable(layer, sensitivity) {
@@ -88,7 +88,7 @@ function contentOf(layer, sensitivity) {
   const shape = (list) => list.join(' × ');
   return [
     html('p', {class: 'hint'}, [layer.weight_shape.length > 0 ? `weights ${shape(layer.weight_shape)}` : null, `output ${shape(layer.output_shape)}`,
-      cost ? `${short(cost.multiply_adds)} MACs × ${cost.weight_bits} × ${cost.input_bits} bits, ${whole(cost.parameter_bytes)} bytes` : null,
+      cost ? `${short(cost.multiply_adds)} MACs × ${cost.weight_bits} × ${cost.input_bits} bits, ${counted(cost.parameter_bytes, 'byte')}` : null,
       known(layer.snr_alone_db) ? `SNR of the output ${decibels(layer.snr_alone_db)} dB given equal inputs, ${decibels(layer.snr_from_picture_db)} dB from the input on` : null].filter(known).join('; ')),
     html('div', {class: 'histograms'},
       weights ? html('div', {}, gridHistogram(weights, 'weights'), html('p', {class: 'hint'}, tensorText(weights))) : null,
@@ -118,7 +118,7 @@ function layersSection(run, sensitivity) {
   const layers = byLoss(run.layers).map((layer) => ({...layer, anchor: `run${run.number}-layer${layer.place}`}));
   const quantized = layers.some(({weights, output}) => weights || output);
   return html('section', {class: 'layers'}, html('h3', {}, quantized ? 'Layers, the largest loss first' : 'Layers'),
-    quantized ? html('p', {class: 'hint'}, `SNR: signal-to-noise ratio of a layer's output in dB, beside the same network with no quantizer at work, on ${whole(run.layer_examples)} ${run.noun}s. Given equal inputs only this layer is quantized; from the input on, all are. 6 dB are one bit.`) : null,
+    quantized ? html('p', {class: 'hint'}, `SNR: signal-to-noise ratio of a layer's output in dB, beside the same network with no quantizer at work, on ${counted(run.layer_examples, run.noun)}. Given equal inputs only this layer is quantized; from the input on, all are. 6 dB are one bit.`) : null,
     layerTable(layers, sensitivity),
     quantized ? html('p', {class: 'legend'}, html('span', {}, html('i', {class: 'swatch numbers'}), 'numbers'), html('span', {}, html('i', {class: 'swatch bar'}), 'the integers that they become'), html('span', {}, html('i', {class: 'swatch grid'}), 'the grid'), html('span', {}, html('i', {class: 'swatch outside'}), 'clipped'), html('span', {}, 'heights are square roots of counts')) : null,
     cardsOf(layers.slice(0, MOST_CARDS), sensitivity),

@@ -43,7 +43,7 @@ function numberPlots({name: given, targets, networks}) {
   const found = titled.map((network) => network.name).join('; ');
   const low = Math.min(...targets), high = Math.max(...targets);
   return html('div', {class: 'charts plots'},
-    plot(titled, {title: `${name}: predicted against true`, label: `Predicted against true values of ${name}, ${whole(targets.length)} examples. ${found}.`,
+    plot(titled, {title: `${name}: predicted against true`, label: `Predicted against true values of ${name}, ${counted(targets.length, 'example')}. ${found}.`,
       xTitle: 'true', yTitle: 'predicted', guide: [[low, low], [high, high]]}),
     plot(titled.map((network) => ({...network, points: network.points.map(([target, predicted]) => [target, predicted - target])})),
       {title: `${name}: residuals`, label: `Predicted minus true values of ${name}, over the true ones.`, xTitle: 'true', yTitle: 'predicted − true', guide: [[low, 0], [high, 0]]}));
@@ -124,7 +124,7 @@ function worstExamples(run) {
   const {outputs} = run;
   if (!outputs || outputs.worst.length === 0) return null;
   const last = lastAnswers(run).name;
-  return html('div', {class: 'worst'}, html('h4', {}, `The ${outputs.worst.length} ${run.noun}s with the greatest loss, ${last}`), howDrawn(outputs),
+  return html('div', {class: 'worst'}, html('h4', {}, `The ${counted(outputs.worst.length, run.noun)} with the greatest loss, ${last}`), howDrawn(outputs),
     html('div', {class: 'examples'}, outputs.worst.map(({index, file, texts, drawing}) => html('figure', {}, drawExample(drawing),
       html('figcaption', {}, html('span', {}, `no. ${index}`, file ? ` ${file}` : ''), texts.map(([who, text]) => html('span', {}, `${who}: ${text}`)))))));
 }
@@ -132,6 +132,6 @@ function worstExamples(run) {
 /** The answers of a task that is none of classes. */
 function outputsSection(run) {
   const {outputs} = run, last = lastAnswers(run);
-  return html('section', {class: 'answers'}, html('h3', {}, `Answers for ${last.examples < run.part_examples ? 'the ' : ''}${answered(run, last)} ${run.noun}s`),
+  return html('section', {class: 'answers'}, html('h3', {}, `Answers for ${last.examples < run.part_examples ? 'the ' : ''}${answered(run, last)}`),
     outputs.outputs ? numbersFound(run, outputs) : outputs.labels ? labelsFound(run, outputs) : anomaliesFound(run, outputs), worstExamples(run));
 }

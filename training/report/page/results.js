@@ -18,8 +18,8 @@ const partOf = (run, row) => known(row?.[`test_${mainMeasure(run).key}`]) ? 'tes
 const measured = (run, answers) => answers?.measures?.[mainMeasure(run).key] ?? null;
 /** Behind a figure that is not one of all pictures. */
 const ofFirst = (row) => known(row?.first_examples) ? ` (first ${whole(row.first_examples)})` : '';
-/** "10,000 test", "first 500 of 10,000 test": the pictures that the networks have answered for the page. */
-const answered = (run, {examples}) => examples < run.part_examples ? `first ${whole(examples)} of ${whole(run.part_examples)} ${run.part}` : `${whole(examples)} ${run.part}`;
+/** "10,000 test pictures", "first 500 of 10,000 test pictures": those that the networks have answered for the page. */
+const answered = (run, {examples}) => (examples < run.part_examples ? `first ${whole(examples)} of ` : '') + counted(Math.max(examples, run.part_examples ?? 0), `${run.part} ${run.noun}`);
 
 /** Of a path its last part. */
 const lastPart = (path) => path.split('/').at(-1);
@@ -30,7 +30,7 @@ function headline(run) {
   const measure = mainMeasure(run), value = measured(run, last) ?? measuredOf(run, row);
   const words = [`${lastPart(listed.model)} ${listed.quantization} on ${lastPart(listed.dataset)}: `];
   if (!known(value)) return `${words[0]}no ${measureName(measure)} yet`;
-  const part = `the ${!last ? partOf(run, row) : last.examples < run.part_examples ? answered(run, last) : run.part} ${run.noun}s`;
+  const part = `the ${last && last.examples < run.part_examples ? answered(run, last) : `${last ? run.part : partOf(run, row)} ${run.noun}s`}`;
   words.push(run.task === 'classify' ? `${percent(value)} of ${part}` : `${measureName(measure)} ${valueText(measure, value)} on ${part}`);
   if (last?.name === 'integers') words.push(' in integers');
   const before = inFloat && inFloat !== row ? measured(run, answersOf(run, 'float')) ?? measuredOf(run, inFloat) : null;
