@@ -41,6 +41,8 @@ struct NumberOptions {
   /// The names of the features that a network was trained on, in their order, which tables with names must have. Empty:
   /// nobody knows them.
   std::vector<std::string> features = {};
+  /// The features or channels that a network takes; 0: there is none yet.
+  std::int64_t channels = 0;
   /// Numbers, and targets unless these are zeros and ones, are standardised.
   bool standardise = true;
   /// What a network that is there already was trained with. Null: found from the training part; without one nothing is

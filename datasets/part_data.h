@@ -24,7 +24,7 @@ inline const char* title_of(Part part) {
 struct PartData {
   /// Pictures, uint8, or numbers, float32: finite, but NaN where a series was filled up (LoadOptions::numbers.pad_to).
   Tensor images;
-  /// Classes by number, [n] int32.
+  /// Classes by number, [n] int32; -1 where nobody knows it (LoadOptions::answers_optional).
   Tensor labels = {};
   /// Classes by name, one for each example, instead; "" where nobody knows it (LoadOptions::answers_optional).
   std::vector<std::string> classes = {};

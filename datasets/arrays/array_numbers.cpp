@@ -99,7 +99,9 @@ void put_answers(const NumpyArray& array, const std::string& source, Answers ans
 
 Tensor targets_of(const Tensor& labels) {
   Tensor targets(Shape{labels.shape()[0], 1});
-  std::ranges::copy(labels.values<std::int32_t>(), targets.data<float>());
+  std::ranges::transform(labels.values<std::int32_t>(), targets.data<float>(), [](std::int32_t label) {
+    return label < 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(label);
+  });
   return targets;
 }
 

@@ -31,7 +31,11 @@ bool is_number(std::string_view field) {
 class CsvReader {
  public:
   CsvReader(const std::filesystem::path& path, const Shape& size, bool labels_optional)
-      : path_(path), size_(size), labels_optional_(labels_optional), lines_(path) {}
+      : path_(path),
+        size_(size),
+        labels_optional_(labels_optional),
+        labels_may_be_missing_(labels_optional),
+        lines_(path) {}
 
   void read() {
     while (const std::optional<std::string_view> text = lines_.next()) {
@@ -48,8 +52,9 @@ class CsvReader {
   CsvPictures pictures() const {
     const Shape example = example_of();
     const auto count = static_cast<std::int64_t>(labels_.size());
+    const bool is_any_known = std::ranges::any_of(labels_, [](std::int32_t label) { return label >= 0; });
     return {.images = Tensor::from<std::uint8_t>({count, example[0], example[1], example[2]}, pixels_),
-            .labels = label_column_ < 0 ? Tensor() : Tensor::from<std::int32_t>({count}, labels_)};
+            .labels = is_any_known ? Tensor::from<std::int32_t>({count}, labels_) : Tensor()};
   }
 
  private:
@@ -76,8 +81,10 @@ class CsvReader {
     if (labels_.empty() && has_no_label(row)) label_column_ = -1;
     std::int64_t column = 0, label = -1;
     for (; !row.empty(); ++column) {
-      const std::int64_t value = number(without_frame(take(row, ',')), line);
       const bool is_label = column == label_column_;
+      const std::string_view field = without_frame(take(row, ','));
+      if (is_label && labels_may_be_missing_ && is_missing(field)) continue;
+      const std::int64_t value = number(field, line);
       if (value < 0 || value >= (is_label ? kMostClasses : 256))
         fail(path_, " line ", line, " has the ", is_label ? "label " : "pixel ", value, "; it must be in [0, ",
              is_label ? kMostClasses : 256, ")");
@@ -87,7 +94,7 @@ class CsvReader {
         pixels_.push_back(static_cast<std::uint8_t>(value));
     }
     const auto found = static_cast<std::int64_t>(pixels_.size() - before);
-    if (label < 0 && label_column_ >= 0) fail(path_, " line ", line, " has no label");
+    if (column <= label_column_ && !labels_may_be_missing_) fail(path_, " line ", line, " has no label");
     if (found == 0) fail(path_, " line ", line, " has a label but no pixels");
     if (row_pixels_ == 0) row_pixels_ = found;
     if (found != row_pixels_) fail(path_, " line ", line, " has ", found, " pixels, the lines before it ", row_pixels_);
@@ -120,6 +127,7 @@ class CsvReader {
   const std::filesystem::path& path_;
   const Shape size_;
   bool labels_optional_;
+  const bool labels_may_be_missing_;
   TableLines lines_;
   bool seen_names_ = false;
   /// -1: none.

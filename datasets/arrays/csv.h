@@ -21,7 +21,7 @@ struct CsvPictures {
 /// length that is no square.
 ///
 /// With `labels_optional` a first row of as many numbers as a picture of `size` has, in a table without such a name,
-/// has no label: CsvPictures::labels is undefined.
+/// has no label, and one that is_missing() is -1. Without any CsvPictures::labels is undefined.
 CsvPictures read_csv_pictures(const std::filesystem::path& path, const Shape& size, bool labels_optional = false);
 
 }  // namespace miniqat::datasets

@@ -104,7 +104,7 @@ class NumberTables {
     if (!options_.answers_optional) return false;
     const NumberOptions& known = options_.numbers;
     return (!known.features.empty() && names == known.features) ||
-           (known.standard && are_numbered(names) && names.size() == known.standard->mean.size());
+           (are_numbered(names) && std::ssize(names) == known.channels);
   }
 
   const LoadOptions& options_;

@@ -84,8 +84,9 @@ training::AskedPictures examples_from_array(const training::RunSource& run, cons
   return examples;
 }
 
-/// Numbers and paths as the words of a command line; none for an array of pictures.
+/// Numbers and paths as the words of a command line, no words for None; nothing for an array of pictures.
 std::optional<std::vector<std::string>> words_from(const py::object& pictures) {
+  if (pictures.is_none()) return std::vector<std::string>();
   if (py::isinstance<py::array>(pictures) && py::reinterpret_borrow<py::array>(pictures).ndim() > 1) return {};
   const auto word_of = [](py::handle one) -> std::string {
     if (PyIndex_Check(one.ptr()) != 0) return py::str(py::object(py::int_(py::reinterpret_borrow<py::object>(one))));
@@ -131,7 +132,7 @@ py::list predict(const fs::path& run, const py::object& pictures, bool integer, 
   const std::vector<std::string> splits(known.begin(), known.end());
   if (std::ranges::count(splits, split) == 0) throw py::value_error(wrong_choice("split", split, splits));
   const std::optional<std::vector<std::string>> words = words_from(pictures);
-  if (words && words->empty()) throw py::value_error("pictures names no picture");
+  if (words && words->empty() && !pictures.is_none()) throw py::value_error("pictures names no picture");
   std::vector<std::string> notes;
   std::optional<training::RunSource> opened;
   {
@@ -166,14 +167,14 @@ void bind_runs(py::module_& module) {
              "`miniqat report`: writes the page `out` on a run or several. sensitivity: the folder that sensitivity()\n"
              "wrote. Returns notes on what a run cannot show.");
   module.def(
-      "predict", &predict, py::arg("run"), py::arg("pictures"), py::arg("integer") = false, py::arg("dataset") = "",
-      py::arg("data_dir") = "", py::arg("split") = "test", py::arg("checkpoint") = py::none(),
+      "predict", &predict, py::arg("run"), py::arg("pictures") = py::none(), py::arg("integer") = false,
+      py::arg("dataset") = "", py::arg("data_dir") = "", py::arg("split") = "test", py::arg("checkpoint") = py::none(),
       "`miniqat predict`: what a run says of pictures, by the simulation or with `integer` by its integers.\n"
       "pictures: numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in\n"
-      "[0, 1], or numbers in the units of the data. A list of dictionaries: picture (or example), label,\n"
-      "predicted, class, score, scores, or of other tasks than classes outputs, in the units of the data, and the\n"
-      "error of a reconstruction. A sound of several windows has their number, windows, and the means of what is\n"
-      "said of them.");
+      "[0, 1], or numbers in the units of the data; None: all of `dataset`. A list of dictionaries: picture (or\n"
+      "example), label, predicted, class, score, scores, or of other tasks than classes outputs, in the units of the\n"
+      "data, and the error of a reconstruction. A sound of several windows has their number, windows, and the means\n"
+      "of what is said of them.");
 }
 
 }  // namespace miniqat::python

@@ -513,14 +513,14 @@ def report(runs: _Path | Sequence[_Path], out: _Path, dataset: str = "", data_di
            pictures: int = 12, examples: int = 256, threads: int = 0) -> list[str]:
     """`miniqat report`: writes the page `out` on a run or several. sensitivity: the folder that sensitivity() wrote.
     Returns notes on what a run cannot show."""
-def predict(run: _Path, pictures: int | _Path | Sequence[int | _Path] | ArrayLike, integer: bool = False, dataset: str = "",
-            data_dir: _Path = "", split: Literal["test", "train", "validation"] = "test",
+def predict(run: _Path, pictures: int | _Path | Sequence[int | _Path] | ArrayLike | None = None, integer: bool = False,
+            dataset: str = "", data_dir: _Path = "", split: Literal["test", "train", "validation"] = "test",
             checkpoint: _Path | None = None) -> list[Any]:
     """`miniqat predict`: what a run says of pictures, by the simulation or with `integer` by its integers. pictures:
     numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in [0, 1], or numbers in the
-    units of the data. A list of dictionaries: picture (or example), label, predicted, class, score, scores, or of other
-    tasks than classes outputs, in the units of the data, and the error of a reconstruction. A sound of several windows
-    has their number, windows, and the means of what is said of them."""
+    units of the data; None: all of `dataset`. A list of dictionaries: picture (or example), label, predicted, class, score,
+    scores, or of other tasks than classes outputs, in the units of the data, and the error of a reconstruction. A sound of
+    several windows has their number, windows, and the means of what is said of them."""
 def set_thread_count(count: int) -> None:
     """For all that computes, from now on."""
 def thread_count() -> int:

@@ -309,7 +309,7 @@ class Program(unittest.TestCase):
             (lambda: miniqat.quantize(run="run"), "quantize() needs the argument out"),
             (lambda: miniqat.sensitivity(run="run"), "sensitivity() needs the argument out"),
             (lambda: miniqat.report("run"), "report() needs the argument out"),
-            (lambda: miniqat.predict(), "predict() needs the arguments run, pictures"),
+            (lambda: miniqat.predict(), "predict() needs the argument run"),
             (lambda: miniqat.predict("run", 1, spilt="test"), 'predict() has no argument spilt; did you mean "split"?'),
             (lambda: miniqat.Dataset(np.zeros((1, 8, 8))), "Dataset() needs the argument labels"),
             (lambda: miniqat.Session(), "Session() needs the argument graph"),

@@ -135,6 +135,13 @@ class Runs(unittest.TestCase):
         self.assertEqual(as_floats[0]["scores"], found[0]["scores"])
         with self.assertRaisesRegex(miniqat.Error, r"\[8,8,1\]"):
             miniqat.predict(self.float_run, np.full((1, 8, 8, 1), 9, np.uint8))
+        np.savez(self.place / "own.npz", x_train=self.test.images[:8], y_train=self.test.labels[:8], x_test=self.test.images[:3],
+                 y_test=self.test.labels[:3])
+        of_all = miniqat.predict(self.float_run, dataset=str(self.place / "own.npz"))
+        self.assertEqual(len(of_all), 3)
+        self.assertEqual(of_all[0]["scores"], found[0]["scores"])
+        with self.assertRaisesRegex(miniqat.UsageError, "no picture is given"):
+            miniqat.predict(self.float_run)
         with self.assertRaises(TypeError):
             miniqat.predict(self.float_run, 0.5)
         for nested in [[]], [["a", "b"]], [()], [{}], [None], [b"a", []]:

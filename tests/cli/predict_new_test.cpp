@@ -78,6 +78,40 @@ TEST_F(PredictNewTest, SingleAnswersMayBeUnknown) {
   EXPECT_EQ(kinds[1]["label"], 1);
 }
 
+TEST_F(PredictNewTest, SinglePicturesOfATableMayHaveNoLabel) {
+  const auto rows = [](int count, int unknown) {
+    std::string text = "label";
+    for (int p = 0; p < 16; ++p) text += concat(",p", p);
+    for (int i = 0; i < count; ++i) {
+      text += "\n" + (i < unknown ? (i == 1 ? "?" : "") : std::to_string(i % 2));
+      for (int p = 0; p < 16; ++p) text += concat(",", 10 * p + 100 * (i % 2) + i % 5);
+    }
+    return text + "\n";
+  };
+  place_->write("pictures.csv", rows(60, 0));
+  EXPECT_EQ(program(concat("train --epochs 2 --dataset pictures.csv --out pictures", kShort)).status, 0);
+  for (const int unknown : {1, 4}) {
+    place_->write("new_pictures.csv", rows(4, unknown));
+    const Json told = json("predict pictures --dataset new_pictures.csv")["pictures"];
+    ASSERT_EQ(told.size(), 4u);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(told[i]["label"], i < unknown ? Json(nullptr) : Json(i % 2));
+  }
+  expect_error(program("eval pictures --dataset new_pictures.csv"), 1, {});
+}
+
+/// The number of the column to predict would be that of a feature.
+TEST_F(PredictNewTest, FeaturesAloneOfATableWithoutNames) {
+  std::string rows;
+  for (int i = 0; i < 60; ++i) rows += concat(20 + i % 7 - i % 5, ".5,", i % 7, ".5,", i % 5, ".5\n");
+  place_->write("nameless.csv", rows);
+  place_->write("nameless_new.csv", "1.5,2.5\n3.5,0.5\n");
+  for (const char* how : {"", "--no-standardise --learning-rate 1e-4"}) {
+    const char* train = "train --overwrite --epochs 1 --dataset nameless.csv --target 0 --out nameless ";
+    EXPECT_EQ(program(concat(train, how, kShort)).status, 0) << how;
+    EXPECT_EQ(json("predict nameless --dataset nameless_new.csv")["examples"].size(), 2u) << how;
+  }
+}
+
 TEST_F(PredictNewTest, EveryTaskAndFormat) {
   place_->write("new_kinds.csv", "a,b\n1.5,2\n0,3\n");
   const Json kinds = json("predict kind --dataset new_kinds.csv")["examples"];

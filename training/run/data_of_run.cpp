@@ -88,6 +88,7 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
   options.numbers.standard = network.standard;
   options.numbers.target_standard = network.target_standard;
   options.numbers.features = network.input_names;
+  options.numbers.channels = network.images.channels();
   if (!datasets::is_path(dataset)) {
     options.snr_db = network.settings.sounds.snr_db;
     return options;
