@@ -50,6 +50,7 @@ CalibrationTask read_task(const CalibrationRequest& request, const RunDirectory&
                             resolved_dataset(request.dataset));
   settings.float_only = false;
   settings.rewrite = request.rewrite;
+  settings.arithmetic = request.arithmetic;
   if (!request.rewrite.bits_config.empty()) settings.rewrite.bits_config = out.bits().string();
   if (!request.data_dir.empty()) settings.data_dir = request.data_dir;
   check_dataset(settings.dataset, request.data_dir);
@@ -95,8 +96,7 @@ class Calibration : CalibrationTask {
     if (calibrate_.rounding == Rounding::kAdaptive) result.rounding = round_weights(session);
     if (calibrate_.bias_correction)
       result.bias_correction = correct_biases(session, result.rounding ? result.rounding->before : NamedTensors());
-    if (data.validation) result.quantized.validation = evaluate(session, evaluation_, *data.validation);
-    result.quantized.test = evaluate(session, evaluation_, data.test);
+    result.quantized = measured(session);
     if (!one_answer(result.in_float))
       warn_of_one_answer(result.quantized.validation.value_or(*result.quantized.test), "the calibrated network");
     observer_.require_no_stop();
@@ -218,6 +218,16 @@ class Calibration : CalibrationTask {
     observer_.say(concat("corrected ", result.corrected.size(), " biases; ", counted(result.left_out.size(), "layer"),
                          " left out"));
     return result;
+  }
+
+  /// In the new run's arithmetic, as `eval` will have it.
+  PartResults measured(Session& calibrated) {
+    Session session(evaluation_.graph, {.arithmetic = settings.arithmetic});
+    session.restore(calibrated.checkpoint(), Session::Restore::kVariables, "the calibrated graph");
+    PartResults results;
+    if (data.validation) results.validation = evaluate(session, evaluation_, *data.validation);
+    results.test = evaluate(session, evaluation_, data.test);
+    return results;
   }
 
   /// config.json comes last: a directory without it is no run.

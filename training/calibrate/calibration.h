@@ -73,6 +73,8 @@ struct CalibrationRequest {
   std::string run;
   CalibrateSettings calibrate = {};
   RewriteSettings rewrite = {};
+  /// The new run's.
+  Arithmetic arithmetic = Arithmetic::kInteger;
   /// The run's own when "".
   std::string dataset = {};
   std::string data_dir = {};

@@ -130,6 +130,7 @@ class QuantizationRun {
     CalibrationRequest request{.run = plan_.run, .calibrate = plan_.calibrate};
     if (!source_.is_run()) request.model = source_.settings;
     request.rewrite = plan_.training.rewrite;
+    request.arithmetic = plan_.training.arithmetic;
     // No steps are taken that could be counted.
     request.rewrite.freeze_bn_delay = {};
     request.data_dir = plan_.training.data_dir;
@@ -191,10 +192,11 @@ class QuantizationRun {
     return accuracies;
   }
 
-  PartResults measured(Classifier& network, const Safetensors& checkpoint, const std::string& source,
-                       const std::string& name) {
+  /// In the arithmetic of the network's run.
+  PartResults measured(Classifier& network, Arithmetic arithmetic, const Safetensors& checkpoint,
+                       const std::string& source, const std::string& name) {
     observer_.require_no_stop();
-    Session session(network.graph);
+    Session session(network.graph, {.arithmetic = arithmetic});
     session.restore(checkpoint, Session::Restore::kVariables, source);
     return warned(
         {.validation = evaluate(session, network, *data_.validation), .test = evaluate(session, network, data_.test)},
@@ -202,11 +204,8 @@ class QuantizationRun {
   }
 
   /// The accuracies that the stage has measured at its end.
-  PartResults accuracies_of(const RunDirectory& stage, Classifier& network, const Safetensors& checkpoint,
-                            const char* name) {
-    const auto recorded =
-        PartResults::from(read_json(stage.summary()), task(), data_.validation->size(), data_.test.size());
-    return recorded ? *recorded : measured(network, checkpoint, stage.checkpoint().string(), name);
+  std::optional<PartResults> recorded_accuracies(const RunDirectory& stage) const {
+    return PartResults::from(read_json(stage.summary()), task(), data_.validation->size(), data_.test.size());
   }
 
   /// `is_last`: with the variables that the stage has ended with.
@@ -214,8 +213,10 @@ class QuantizationRun {
     Candidate candidate{.name = name, .stage = stage, .checkpoint = checkpoint};
     const std::string graph = stage.eval_graph().string();
     Classifier network = find_classifier(read_network(graph), graph, task());
-    candidate.accuracies = is_last ? accuracies_of(stage, network, checkpoint, name)
-                                   : measured(network, checkpoint, stage.checkpoint().string(), name);
+    const auto recorded = is_last ? recorded_accuracies(stage) : std::nullopt;
+    const Arithmetic arithmetic = recorded_settings(read_json(stage.config()), stage.config().string()).arithmetic;
+    candidate.accuracies =
+        recorded ? *recorded : measured(network, arithmetic, checkpoint, stage.checkpoint().string(), name);
     candidate.cost = cost_of(network.graph, network.images.shape()[0]);
     result_.rows.push_back({.name = name, .accuracies = candidate.accuracies, .cost = candidate.cost});
     candidates_.push_back(std::move(candidate));
@@ -225,9 +226,10 @@ class QuantizationRun {
     const RunDirectory calibrated = RunDirectory::open(calibrated_in(out_));
     data_ = load_data(open_run(calibrated.path().string(), ""), {}, plan_.training.data_dir);
     Classifier& in_float = source_.evaluation;
-    result_.rows.push_back({.name = "float",
-                            .accuracies = measured(in_float, source_.checkpoint, source_.checkpoint_name, "float"),
-                            .cost = cost_of(in_float.graph, in_float.images.shape()[0])});
+    result_.rows.push_back(
+        {.name = "float",
+         .accuracies = measured(in_float, Arithmetic::kSimulated, source_.checkpoint, source_.checkpoint_name, "float"),
+         .cost = cost_of(in_float.graph, in_float.images.shape()[0])});
     add_candidate("calibrated", calibrated, read_safetensors(calibrated.checkpoint()));
     if (!result_.training_failed.empty()) return;
     const RunSource trained = open_run(trained_in(out_).string(), "");
