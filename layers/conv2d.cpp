@@ -36,9 +36,12 @@ onednn::Convolution convolution_of(const Shape& images, const Shape& filter, con
 /// oneDNN's products of bytes, with all that comes before and behind them, on two threads of an AVX2 machine: 32x16 to
 /// 16 by 3x3: 2.1; 16x32 to 32: 2.5; 8x64 to 64: 2.8; 14x32 to 64 by 5x5: 2.0; 16x128 to 128 by 1x1: 1.5; 14x6 to 16 by
 /// 5x5: 1.4 (beside oneDNN's floats); 28x1 to 32 by 5x5: 0.4; depthwise 16x128: 1.0, 32x32: 0.4.
-bool has_faster_integers(const onednn::Convolution& c) {
+/// So these are the reasons against it; "" for none.
+std::string why_faster_in_float(const onednn::Convolution& c) {
   constexpr std::int64_t kLeastChannels = 6;
-  return !c.depthwise && c.filter[2] >= kLeastChannels;
+  if (c.depthwise) return "depthwise: bytes are no faster";
+  if (c.filter[2] >= kLeastChannels) return "";
+  return miniqat::concat(counted(c.filter[2], "input channel"), ": bytes are no faster");
 }
 
 /// oneDNN's products of bfloat16, roundings included, on two threads of a Zen 4 (AVX-512 BF16), forward / gradient of
@@ -102,10 +105,14 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     return infer(inputs)[0].shape.elements() * filter[0] * filter[1] * (kDepthwise ? 1 : filter[2]);
   }
 
-  bool reads_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const final {
+  std::string why_not_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const final {
     const Shape& filter = inputs[1].shape;
-    return has_faster_integers(convolution_of(inputs[0].shape, filter, attributes_, kDepthwise)) &&
-           multiplies_exactly(forms, filter[0] * filter[1] * filter[2], filter[3]);
+    std::string why = why_faster_in_float(convolution_of(inputs[0].shape, filter, attributes_, kDepthwise));
+    return !why.empty() || forms.empty() ? why : why_inexact(forms, filter[0] * filter[1] * filter[2], filter[3]);
+  }
+
+  bool rounds_factors(std::span<const TensorSpec> inputs) const final {
+    return has_faster_rounded_products(convolution_of(inputs[0].shape, inputs[1].shape, attributes_, kDepthwise));
   }
 
   bool has_packed_gradients(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms,
@@ -121,7 +128,7 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
     const Tensor& filter = context.input(1);
     float* y = context.output(0).data<float>();
     const onednn::Convolution convolution = convolution_of(x.shape(), filter.shape(), attributes_, kDepthwise);
-    if (context.rounding == FactorRounding::kAllToBfloat16 && has_faster_rounded_products(convolution))
+    if (context.rounding == FactorRounding::kAllToBfloat16)
       bfloat16_forward(convolution, x.data<float>(), filter.data<float>(), y);
     else
       fast_convolution(convolution, window_of(x.shape(), filter.shape(), attributes_), x.data<float>(),
@@ -139,7 +146,7 @@ class ConvolutionOp : public OpOf<Kind>, public MultipliesAndAdds, public ReadsP
                            forward.random_key, forward.slice * convolution.output.elements(), context.d_inputs[0],
                            context.d_inputs[1]);
     if (rounds && !forward.packed_inputs.empty()) return packed_backward(context, convolution);
-    if (rounds && has_faster_rounded_products(convolution)) return bfloat16_backward(context, convolution);
+    if (rounds) return bfloat16_backward(context, convolution);
     backward_input(context);
     backward_filter(context);
   }

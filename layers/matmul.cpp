@@ -65,23 +65,28 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
   }
 
   /// Faster from about a million products on: below, what surrounds them weighs more.
-  bool reads_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const override {
+  std::string why_not_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const override {
     constexpr std::int64_t kWorthIt = std::int64_t{1} << 20;
     const Shape& b = inputs[1].shape;
-    return !attributes_.transpose_a && !attributes_.transpose_b && multiply_adds(inputs) >= kWorthIt &&
-           multiplies_exactly(forms, b[0], b[1]);
+    if (attributes_.transpose_a || attributes_.transpose_b) return "a transposed factor";
+    if (multiply_adds(inputs) < kWorthIt)
+      return miniqat::concat(multiply_adds(inputs), " products, less than a million");
+    return forms.empty() ? "" : why_inexact(forms, b[0], b[1]);
+  }
+
+  bool rounds_factors(std::span<const TensorSpec> inputs) const override {
+    return multiply_adds(inputs) >= kWorthRounding;
   }
 
   bool has_packed_gradients(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms,
                             FactorRounding rounding) const override {
     return rounding != FactorRounding::kGradientsToInt8 ||
-           (multiply_adds(inputs) >= kWorthRounding &&
-            has_exact_byte_gradients(pixels_of(inputs[0].shape, inputs[1].shape), forms[1]));
+           (rounds_factors(inputs) && has_exact_byte_gradients(pixels_of(inputs[0].shape, inputs[1].shape), forms[1]));
   }
 
   void forward(const ForwardContext& context) const override {
     if (!context.packed_inputs.empty()) return packed_forward(context);
-    if (context.rounding == FactorRounding::kAllToBfloat16 && has_faster_bfloat16(context)) {
+    if (context.rounding == FactorRounding::kAllToBfloat16) {
       ScratchScope scope;
       return onednn::multiply(rounded_view(context.input(0), attributes_.transpose_a, scope),
                               rounded_view(context.input(1), attributes_.transpose_b, scope),
@@ -102,7 +107,7 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
                            forward.slice * d_y.elements(), context.d_inputs[0], context.d_inputs[1]);
     }
     if (rounds && !context.forward->packed_inputs.empty()) return packed_backward(context);
-    if (!rounds || !has_faster_bfloat16(*context.forward))
+    if (!rounds)
       return multiply_gradients(context, fast_view(a, transpose_a), fast_view(b, transpose_b), fast_view(d_y, false));
     ScratchScope scope;
     multiply_gradients(context, rounded_view(a, transpose_a, scope), rounded_view(b, transpose_b, scope),
@@ -142,10 +147,6 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
   /// Multiply-adds from which on rounding pays. On two threads of a Zen 4, roundings included, bfloat16 is 1.5 times as
   /// fast at 128 x 3136 x 1024 in forward, 1.2 and 1.8 times in the gradients; 1.0 at 128 x 400 x 120.
   static constexpr std::int64_t kWorthRounding = std::int64_t{1} << 23;
-
-  bool has_faster_bfloat16(const ForwardContext& context) const {
-    return multiply_adds(std::array{context.input(0).spec(), context.input(1).spec()}) >= kWorthRounding;
-  }
 
   static onednn::MatrixOf<Bfloat16> rounded_view(const Tensor& tensor, bool transpose, ScratchScope& scope) {
     return fast_view(rounded_to_bfloat16(tensor.data<float>(), tensor.elements(), scope), tensor.shape(), transpose);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -368,6 +369,14 @@ NamedTensors Session::variables() {
   NamedTensors named;
   for (const std::string& name : names_) named.emplace(name, values_.at(name));
   return named;
+}
+
+std::vector<PlannedLayer> Session::layers_of_training(Output loss) {
+  refresh();
+  PlanRequest request =
+      plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true}, {});
+  request.quantization_step = std::numeric_limits<std::int64_t>::max();
+  return planned_layers(graph_, request);
 }
 
 PlanMemory Session::plan_memory() const { return last_plan_ == nullptr ? PlanMemory{} : last_plan_->memory; }

@@ -142,6 +142,8 @@ class Session {
   /// in errors.
   RestoreReport restore(const Safetensors& content, Restore mode, const std::string& source);
 
+  /// The layers of a training step on this loss once all delays have passed, in their order.
+  std::vector<PlannedLayer> layers_of_training(Output loss);
   /// The memory of the plan used last; zeros before the first run.
   PlanMemory plan_memory() const;
   /// Times the parts of every run and training step from now on, into a profile that must stay; null for no more. Of

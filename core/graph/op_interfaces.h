@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -57,12 +58,15 @@ class PacksOutput {
   ~PacksOutput() = default;
 };
 
-/// It can compute with the integers of its inputs (Arithmetic::kInteger).
+/// It can compute with the integers of its inputs (Arithmetic::kInteger), and with rounded factors (FactorRounding).
 class ReadsPacked {
  public:
-  /// Whether forward is to read all its inputs packed in these forms (ForwardContext::packed_inputs).
-  virtual bool reads_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const = 0;
-  /// If so: whether backward is to read them, too, and to round the output's gradient so.
+  /// Why forward is not to read all its inputs packed in these forms (ForwardContext::packed_inputs); "" if it is.
+  /// Without forms, the reasons that any forms would leave.
+  virtual std::string why_not_packed(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms) const = 0;
+  /// Whether large products of rounded factors are faster, where inputs are float32.
+  virtual bool rounds_factors(std::span<const TensorSpec> inputs) const = 0;
+  /// If it reads them packed: whether backward is to read them, too, and to round the output's gradient so.
   virtual bool has_packed_gradients(std::span<const TensorSpec> inputs, std::span<const PackedForm> forms,
                                     FactorRounding rounding) const = 0;
 

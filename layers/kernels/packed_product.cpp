@@ -6,6 +6,7 @@
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/repeated_row.h"
+#include "core/text/error.h"
 #include "core/threads/parallel.h"
 
 namespace miniqat::layers {
@@ -31,13 +32,15 @@ std::int32_t middle_of_codes(const PackedForm& filter) {
 
 }  // namespace
 
-bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, std::int64_t columns) {
+std::string why_inexact(std::span<const PackedForm> forms, std::int64_t terms, std::int64_t columns) {
   const PackedForm &x = forms[0], &filter = forms[1];
-  if (x.grids != 1 || (filter.grids != 1 && filter.grids != columns)) return false;
-  if (middle_of_codes(filter) > onednn::exact_byte()) return false;
+  if (x.grids != 1 || (filter.grids != 1 && filter.grids != columns)) return "several ranges where sums need one";
+  if (middle_of_codes(filter) > onednn::exact_byte())
+    return miniqat::concat("weights beyond +-", onednn::exact_byte(), ": no exact sums here");
   const int largest = std::max({-filter.lowest, filter.highest, 2 * middle_of_codes(filter)});
   // Twice: what the zero point and the middles add is as large.
-  return 2 * terms * kByteMax * largest <= std::numeric_limits<std::int32_t>::max();
+  const bool fits = 2 * terms * kByteMax * largest <= std::numeric_limits<std::int32_t>::max();
+  return fits ? "" : "its sums may need more than 32 bits";
 }
 
 PackedProduct::PackedProduct(const PackedFactor& x, const PackedFactor& filter, std::int64_t columns,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "core/kernels/onednn.h"
 #include "core/kernels/scratch.h"
@@ -15,9 +16,10 @@ struct PackedFactor {
   const Tensor& bytes;
 };
 
-/// Whether sums of `terms` products of a packed x and a packed filter are exact in oneDNN's kernels and fit into 32
-/// bits, less the zero point's share; x has one grid, the filter one or one for each of its `columns`.
-bool multiplies_exactly(std::span<const PackedForm> forms, std::int64_t terms, std::int64_t columns);
+/// Why sums of `terms` products of a packed x and a packed filter are not exact in oneDNN's kernels or do not fit into
+/// 32 bits, less the zero point's share; "" if they are and do. x must have one grid, the filter one or one for each of
+/// its `columns`.
+std::string why_inexact(std::span<const PackedForm> forms, std::int64_t terms, std::int64_t columns);
 
 /// A layer's forward on the integers of its inputs:
 ///

@@ -89,14 +89,19 @@ struct Reading {
 };
 
 Reading reading_of(const LayerNet& net, const RunRequest& run) {
-  const auto plan = compile_plan(net.graph, {.fetches = run.fetches,
-                                             .gradients_of = run.gradients_of,
-                                             .gradient_targets = run.gradient_targets,
-                                             .training = run.training,
-                                             .arithmetic = Arithmetic::kInteger});
-  for (const Plan::ForwardStep& step : plan->forward)
-    if (step.node->name() == "layer") return {!step.context.packed_inputs.empty(), step.context.input(0).defined()};
-  return {};
+  const PlanRequest request = {.fetches = run.fetches,
+                               .gradients_of = run.gradients_of,
+                               .gradient_targets = run.gradient_targets,
+                               .training = run.training,
+                               .arithmetic = Arithmetic::kInteger};
+  const auto plan = compile_plan(net.graph, request);
+  const auto step = std::ranges::find(plan->forward, "layer", [](const auto& one) { return one.node->name(); });
+  const Reading reading = {!step->context.packed_inputs.empty(), step->context.input(0).defined()};
+  const std::vector<PlannedLayer> planned = planned_layers(net.graph, request);
+  EXPECT_EQ(planned.size(), 1u);
+  EXPECT_EQ(planned.front().on_integers, reading.packed);
+  EXPECT_EQ(planned.front().why_float.empty(), reading.packed) << planned.front().why_float;
+  return reading;
 }
 
 /// As columns see the filter: the range of each, or of all.

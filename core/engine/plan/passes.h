@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -78,12 +79,14 @@ struct Packing {
   std::map<TensorKey, PackedForm> forms;
   /// By view.
   std::map<TensorKey, TensorKey> roots;
-  /// The nodes whose forward reads its inputs packed.
+  /// The nodes whose forward reads its inputs packed, and why those that could do not (of Arithmetic::kInteger).
   std::set<int> readers;
-  /// The readers that read packed inputs in backward, too (FactorRounding).
-  std::set<int> backward_readers;
+  std::map<int, std::string> floats;
+  /// The nodes that round factors (FactorRounding). Readers among them read packed inputs in backward, too.
+  std::set<int> rounds;
 
   TensorKey root_of(const Output& output) const;
+  bool is_backward_reader(int i) const { return readers.contains(i) && rounds.contains(i); }
 };
 
 Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request);

@@ -3,8 +3,6 @@
 #include <unordered_map>
 
 #include "core/engine/plan/passes.h"
-#include "core/graph/op_interfaces.h"
-#include "core/tensors/coded.h"
 
 namespace miniqat {
 namespace {
@@ -51,7 +49,7 @@ TensorLives reads_of_tensors(const SelectedNodes& nodes, const GradientFlow& flo
     }
     if (!flow.runs_backward[i]) continue;
     for (const int k : selected.traits.backward_inputs)
-      if (packing.backward_readers.contains(i))
+      if (packing.is_backward_reader(i))
         read_packed(selected.inputs[k], backward_step(nodes, i));
       else
         read(selected.inputs[k], backward_step(nodes, i));
@@ -142,40 +140,6 @@ GradientFlow gradient_flow(const SelectedNodes& nodes, const PlanRequest& reques
       }
   }
   return flow;
-}
-
-TensorKey Packing::root_of(const Output& output) const {
-  const auto found = roots.find(key_of(output));
-  return found != roots.end() ? found->second : key_of(output);
-}
-
-Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
-  Packing packing;
-  if (request.backend != Backend::kFast) return packing;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const SelectedNode& selected = nodes[i];
-    const Output& out = selected.outputs[0];
-    if (std::ranges::find(request.coded, out) != request.coded.end())
-      packing.forms.emplace(key_of(out), form_of_bytes(out.shape().elements()));
-    if (const auto form = packed_output_of(*selected.op, selected.input_specs(), phase_of(request)))
-      packing.forms.emplace(key_of(out), *form);
-    if (request.arithmetic != Arithmetic::kInteger) continue;
-    if (selected.traits.view && packing.forms.contains(packing.root_of(selected.inputs[0])))
-      packing.roots[key_of(out)] = packing.root_of(selected.inputs[0]);
-    const auto* reads = as<ReadsPacked>(*selected.op);
-    if (reads == nullptr) continue;
-    std::vector<PackedForm> forms;
-    for (const Output& input : selected.inputs)
-      if (const auto found = packing.forms.find(packing.root_of(input));
-          found != packing.forms.end() && !found->first.first->inputs().empty())
-        forms.push_back(found->second);
-    if (forms.size() != selected.inputs.size() || !reads->reads_packed(selected.input_specs(), forms)) continue;
-    packing.readers.insert(static_cast<int>(i));
-    if (request.rounding != FactorRounding::kNone &&
-        reads->has_packed_gradients(selected.input_specs(), forms, request.rounding))
-      packing.backward_readers.insert(static_cast<int>(i));
-  }
-  return packing;
 }
 
 TensorLives tensor_lives(const SelectedNodes& nodes, const GradientFlow& flow, const Packing& packing,
@@ -341,7 +305,7 @@ class Placer {
 
   bool may_write_gradient_over_input(int i, int k) const {
     // What is only read packed need not stay for it.
-    if (!fast() || k != nodes_[i].traits.gradient_over_input || packing_.backward_readers.contains(i)) return false;
+    if (!fast() || k != nodes_[i].traits.gradient_over_input || packing_.is_backward_reader(i)) return false;
     const std::vector<Output>& inputs = nodes_[i].inputs;
     const int stretch = value_in_backward(inputs[k]);
     return stretch >= 0 && last_step(stretch) <= backward_step(nodes_, i) &&

@@ -138,25 +138,14 @@ class PlanWriter {
     }
     if (const auto packed = placed_.packed.find(i); packed != placed_.packed.end())
       packed_[key_of(first)] = context.packed = new_tensor(packed->second, packing_.forms.at(key_of(first)).spec());
-    const bool is_reader = packing_.readers.contains(i);
-    if (is_reader ? packing_.backward_readers.contains(i)
-                  : request_.rounding == FactorRounding::kAllToBfloat16 && !reads_grid(selected))
-      context.rounding = request_.rounding;
-    if (is_reader)
+    if (packing_.rounds.contains(i)) context.rounding = request_.rounding;
+    if (packing_.readers.contains(i))
       for (const Output& input : selected.inputs) {
         context.packed_inputs.push_back(packed_.at(packing_.root_of(input)));
         context.packed_forms.push_back(packing_.forms.at(packing_.root_of(input)));
       }
     forward_of_[i] = plan_->forward.size();
     plan_->forward.push_back(std::move(step));
-  }
-
-  /// Whether a quantizer has put an input on a grid of bytes.
-  bool reads_grid(const SelectedNode& selected) const {
-    return std::ranges::any_of(selected.inputs, [&](const Output& input) {
-      const TensorKey root = packing_.root_of(input);
-      return packing_.forms.contains(root) && !root.first->inputs().empty();
-    });
   }
 
   std::size_t observations_of(int i) const {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -63,5 +64,19 @@ struct PlanMemory {
 
   bool operator==(const PlanMemory&) const = default;
 };
+
+/// A layer of a plan, for people.
+struct PlannedLayer {
+  const Node* node = nullptr;
+  std::int64_t multiply_adds = 0;
+  /// Whether forward multiplies the integers of its inputs, and why not (of Arithmetic::kInteger).
+  bool on_integers = false;
+  std::string why_float;
+  /// Factors of its products are rounded (FactorRounding).
+  bool rounds = false;
+};
+
+/// The layers of a request's plan, in their order. Compiles none. Throws as compile_plan() does.
+std::vector<PlannedLayer> planned_layers(const Graph& graph, const PlanRequest& request);
 
 }  // namespace miniqat

@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "core/engine/plan/passes.h"
+#include "core/graph/op_interfaces.h"
+#include "core/tensors/coded.h"
+#include "core/text/error.h"
+
+namespace miniqat {
+namespace {
+
+/// The forms of a layer's inputs that quantizers have put on grids of bytes.
+struct InputForms {
+  std::vector<PackedForm> forms;
+  /// The first input that has none.
+  int missing = 0;
+
+  InputForms(const SelectedNode& selected, const Packing& packing) {
+    for (int k = static_cast<int>(selected.inputs.size()) - 1; k >= 0; --k) {
+      const auto found = packing.forms.find(packing.root_of(selected.inputs[static_cast<std::size_t>(k)]));
+      if (found != packing.forms.end() && !found->first.first->inputs().empty())
+        forms.insert(forms.begin(), found->second);
+      else
+        missing = k;
+    }
+  }
+};
+
+std::string why_float(const SelectedNode& selected, const ReadsPacked& reads, const InputForms& found) {
+  if (found.forms.size() == selected.inputs.size()) return reads.why_not_packed(selected.input_specs(), found.forms);
+  if (std::string why = reads.why_not_packed(selected.input_specs(), {}); !why.empty()) return why;
+  const Node& from = *selected.inputs[static_cast<std::size_t>(found.missing)].node;
+  const char* what = found.missing == 0 ? "input" : "weights";
+  return from.inputs().empty() ? concat("its ", what, " not quantized")
+                               : concat("no bytes of its ", what, " (", from.op().type(), ")");
+}
+
+}  // namespace
+
+TensorKey Packing::root_of(const Output& output) const {
+  const auto found = roots.find(key_of(output));
+  return found != roots.end() ? found->second : key_of(output);
+}
+
+Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
+  Packing packing;
+  if (request.backend != Backend::kFast) return packing;
+  const bool on_integers = request.arithmetic == Arithmetic::kInteger;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const SelectedNode& selected = nodes[i];
+    const int number = static_cast<int>(i);
+    const Output& out = selected.outputs[0];
+    if (std::ranges::find(request.coded, out) != request.coded.end())
+      packing.forms.emplace(key_of(out), form_of_bytes(out.shape().elements()));
+    if (const auto form = packed_output_of(*selected.op, selected.input_specs(), phase_of(request)))
+      packing.forms.emplace(key_of(out), *form);
+    if (on_integers && selected.traits.view && packing.forms.contains(packing.root_of(selected.inputs[0])))
+      packing.roots[key_of(out)] = packing.root_of(selected.inputs[0]);
+    const auto* reads = as<ReadsPacked>(*selected.op);
+    if (reads == nullptr) continue;
+    const InputForms found(selected, packing);
+    if (on_integers)
+      if (std::string why = why_float(selected, *reads, found); !why.empty())
+        packing.floats.emplace(number, std::move(why));
+    if (on_integers && !packing.floats.contains(number)) {
+      packing.readers.insert(number);
+      if (request.rounding != FactorRounding::kNone &&
+          reads->has_packed_gradients(selected.input_specs(), found.forms, request.rounding))
+        packing.rounds.insert(number);
+    } else if (request.rounding == FactorRounding::kAllToBfloat16 && found.forms.empty() &&
+               reads->rounds_factors(selected.input_specs())) {
+      packing.rounds.insert(number);
+    }
+  }
+  return packing;
+}
+
+std::vector<PlannedLayer> planned_layers(const Graph& graph, const PlanRequest& request) {
+  const SelectedNodes nodes = fuse_nodes(select_nodes(graph, request), request);
+  const Packing packing = choose_packing(nodes, request);
+  std::vector<PlannedLayer> layers;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const int number = static_cast<int>(i);
+    const std::int64_t products = multiply_adds_of(*nodes[i].op, nodes[i].input_specs());
+    if (products == 0) continue;
+    const auto why = packing.floats.find(number);
+    layers.push_back({.node = nodes[i].node,
+                      .multiply_adds = products,
+                      .on_integers = packing.readers.contains(number),
+                      .why_float = why == packing.floats.end() ? "" : why->second,
+                      .rounds = packing.rounds.contains(number)});
+  }
+  return layers;
+}
+
+}  // namespace miniqat
