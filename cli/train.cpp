@@ -198,7 +198,7 @@ Flag add_rare_flags(Command& command, TrainArguments& arguments, std::string& tr
       command
           .option(
               "--profile", trace,
-              "print where the time of the steps went, by node, op and phase, beside what this machine allows, and write the last 10 of them as a Chrome trace to FILE; without FILE to trace.json in the run directory")
+              "print where the time of the steps went, by node, op and phase, beside what this machine allows, and which layers of a quantized run multiply integers, and write the last 10 steps as a Chrome trace to FILE; without FILE to trace.json in the run directory")
           .takes(0, 1)
           .value_name("[FILE]")
           .shown_default(""));

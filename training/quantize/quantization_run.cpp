@@ -21,6 +21,7 @@
 #include "training/run/run_source.h"
 #include "training/run/same_data.h"
 #include "training/settings/settings.h"
+#include "training/train/layer_arithmetic.h"
 #include "training/train/trainer.h"
 #include "training/train/training_task.h"
 
@@ -140,6 +141,7 @@ class QuantizationRun {
       // What is wrong with the settings of the training is found before the calibration.
       {
         const TrainingTask task(plan_.training);
+        require_roundable(task);
         if (source_.is_run())
           if (const std::string note =
                   require_similar_data(RunDirectory::open(source_.path), task.settings.dataset, task.data);

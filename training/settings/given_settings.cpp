@@ -17,6 +17,17 @@ struct GivenNames {
   bool was_given(const std::string& name) const { return names.contains(name); }
 };
 
+/// What a network keeps float is known once it is rewritten (note_on_rounding()).
+void refuse_ignored_rounding(const TrainSettings& settings, const auto& refuse) {
+  if (settings.float_only || settings.compute == FactorType::kFloat32) return;
+  const RewriteSettings& rewrite = settings.rewrite;
+  const bool quantizes_all = rewrite.quant_delay == 0 && rewrite.scope.empty() && !is_graph_file(settings.model);
+  refuse("compute", quantizes_all && settings.arithmetic == Arithmetic::kSimulated,
+         "--arithmetic simulated, which leaves the numbers of quantizers as they are");
+  refuse("gradients", settings.gradients == GradientType::kFloat32,
+         "--compute bfloat16, which rounds gradients to bfloat16");
+}
+
 /// Unless layers, or a graph file that was rewritten before, have ranges of their own.
 void refuse_ignored_beside_ranges(const TrainSettings& settings, const auto& refuse) {
   const RewriteSettings& rewrite = settings.rewrite;
@@ -48,6 +59,7 @@ void settle_given(TrainSettings& settings) {
   refuse_ignored_symmetry(flags, known.rewrite);
   for (const char* setting : {"range_learning_rate", "dampening", "arithmetic", "gradients"})
     refuse(setting, settings.float_only, "--float");
+  refuse_ignored_rounding(settings, refuse);
   refuse_ignored_beside_ranges(known, refuse);
   const KnownOptimizer& optimizer = as_usage([&]() -> auto& { return find_optimizer(settings.optimizer); });
   for (const char* setting : optimizer.ignores) refuse(setting, true, "--optimizer " + optimizer.name);

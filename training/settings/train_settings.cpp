@@ -223,6 +223,12 @@ TrainSettings recorded_settings(const Json& config, const std::string& source) {
   return settings;
 }
 
+std::string TrainSettings::rounding_flag() const {
+  if (compute != FactorType::kFloat32) return "--compute bfloat16";
+  if (float_only || gradients == GradientType::kFloat32) return "";
+  return concat("--gradients ", names_of(gradients)[static_cast<std::size_t>(gradients)]);
+}
+
 const Task* known_task(const TrainSettings& settings) {
   if (settings.task != kTaskOfData) return &as_usage([&]() -> auto& { return find_task(settings.task); });
   return datasets::is_path(settings.dataset) || draws_sounds(settings.dataset) ? nullptr : &classification();
@@ -277,23 +283,19 @@ void check_schedule(const TrainSettings& settings) {
 void check_products(const TrainSettings& settings) {
   const bool quantizes = !settings.float_only, computes = settings.compute != FactorType::kFloat32;
   const GradientType gradients = quantizes ? settings.gradients : GradientType::kFloat32;
-  const std::string of_gradients = concat("--gradients ", names_of(gradients)[static_cast<std::size_t>(gradients)]);
   if (!computes && gradients == GradientType::kFloat32) return;
   require(!computes || gradients != GradientType::kInt8,
           "--gradients int8 does not go with --compute bfloat16, which rounds gradients to bfloat16");
-  const std::string flag = computes ? "--compute bfloat16" : of_gradients;
+  const std::string flag = settings.rounding_flag();
   if (gradients == GradientType::kInt8)
     require(has_int8_products(),
             concat(flag, " needs a processor with AVX-512 VNNI or AMX, and MINIQAT_MAX_ISA must not leave them out"));
   else
     require(has_bfloat16_products(),
             concat(flag, " needs a processor with AVX-512 BF16 or AMX, and MINIQAT_MAX_ISA must not leave them out"));
-  if (!quantizes) return;
   require(gradients == GradientType::kFloat32 || settings.arithmetic == Arithmetic::kInteger,
-          concat(of_gradients, " goes with --arithmetic integer: it is for layers that multiply integers"));
-  constexpr std::int64_t kByte = 8;
-  require(std::max(settings.rewrite.weight_bits, settings.rewrite.activation_bits) <= kByte,
-          concat(flag, " goes with at most 8 bits: more are neither multiplied as integers nor left as they are"));
+          concat("--gradients ", names_of(gradients)[static_cast<std::size_t>(gradients)],
+                 " goes with --arithmetic integer: it is for layers that multiply integers"));
 }
 
 void check_shards(const TrainSettings& settings) {

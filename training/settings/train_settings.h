@@ -155,6 +155,8 @@ struct TrainSettings {
   /// Pictures in a slice.
   std::int64_t slice_size() const { return batch_size / shards; }
   bool has_shards() const { return shards > 1; }
+  /// "--compute bfloat16" or "--gradients int8", with their value; "" where no factor is rounded.
+  std::string rounding_flag() const;
   /// Slices that are computed side by side: as many as there are threads for.
   std::int64_t slices_at_once() const { return std::clamp<std::int64_t>(threads / threads_per_shard, 1, shards); }
   template <class Visitor>

@@ -22,6 +22,7 @@
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/run/same_data.h"
+#include "training/train/layer_arithmetic.h"
 #include "training/train/range_start.h"
 #include "training/train/run_life.h"
 #include "training/train/shared_state.h"
@@ -55,6 +56,8 @@ class Trainer {
     say_what_keeps_it_from_integers();
     advise_channels();
     advise_float32();
+    if (extras_.profile != nullptr)
+      if (const std::string share = share_of_integers(task_); !share.empty()) observer_.say(share);
     if (life_.is_complete()) {
       observer_.say(concat("The run in ", printable(run_.path().string()), " is complete: ", task_.session.step(),
                            " of ", counted(task_.total_steps, "step"), " done."));
@@ -247,6 +250,7 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   if (!extras.resume) {
     require_as_asked(task.report, settings.rewrite, rewrite_of_trainings(), extras.given, settings.model);
     refuse_ignored_decay(task.settings, extras.given);
+    require_roundable(task);
   }
   Trainer(task, run, extras, ranks, observer).run();
 }

@@ -15,6 +15,7 @@
 #include "training/run/data_of_run.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/usage_error.h"
+#include "training/train/layer_arithmetic.h"
 
 namespace miniqat::training {
 namespace {
@@ -145,6 +146,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, T
   if (dampens())
     for (Graph* graph : {&training.graph, &evaluation.graph}) dampen_weights(*graph);
   if (settings.reestimate.value_or(0) > 0) require_updating_batch_norms();
+  if (std::string note = note_on_rounding(*this); !note.empty()) report.remarks.push_back(std::move(note));
 }
 
 void TrainingTask::require_asked_data() const {

@@ -48,7 +48,10 @@ std::string classifier_on_integers() {
 
 class ArithmeticTest : public TinyTaskTest {
  protected:
-  ArithmeticTest() { place_.write("wide.json", wide_classifier()); }
+  ArithmeticTest() {
+    place_.write("wide.json", wide_classifier());
+    place_.write("bits.json", R"({"conv2": 9})");
+  }
 
   Outcome train_wide(const std::string& out, const Arguments& more = {}) const {
     return program(wide_command(out, more));
@@ -65,7 +68,8 @@ class ArithmeticTest : public TinyTaskTest {
 
 TEST_F(ArithmeticTest, RunsOfFewBitsMultiplyIntegersAndSayWhere) {
   const Outcome run = expect_success(train_wide("run", "--profile"));
-  expect_text(run.out, {"Conv2D of integers"});
+  expect_text(run.out, {"Conv2D of integers", "% of a forward pass's multiply-adds are on integers, in 1 of 3 layers",
+                        "conv1/Conv2D", "1 input channel: bytes are no faster", "fc/MatMul", "7680 products"});
   EXPECT_EQ(arithmetic_of("run"), "integer");
   const Outcome simulated = expect_success(train_wide("simulated", "--profile --arithmetic simulated"));
   EXPECT_EQ(simulated.out.find("of integers"), std::string::npos);
@@ -172,6 +176,7 @@ TEST_F(ArithmeticTest, ProductsInBfloat16) {
   const Arguments in_float = "train --model wide.json --dataset mnist --data-dir digits --float --steps 3 --threads 1";
   expect_success(program(in_float + "--out float"));
   const std::string said = expect_success(program(in_float + "--out rounded --compute bfloat16")).out;
+  expect_text(said, {"note: --compute bfloat16 rounds in 1 of 3 layers"});
   EXPECT_EQ(said.find("slower than float32 on this processor") == said.npos, onednn::has_fast_bfloat16()) << said;
   EXPECT_TRUE(checkpoint_bytes("rounded") != checkpoint_bytes("float"));
   // Evaluation is in float32, so that any machine measures the same.
@@ -187,7 +192,9 @@ TEST_F(ArithmeticTest, RoundingIsRefusedWhereItWouldRoundOtherThings) {
   for (const std::string& flag : flags) {
     if (flag.starts_with("--gradients"))
       expect_error(train_wide("no", flag + " --arithmetic simulated"), 2, {flag, "--arithmetic integer"});
-    expect_error(program(wide + "--activation-bits 9" + Arguments(flag)), 2, {flag, "at most 8 bits"});
+    for (const std::string wider :
+         {"--activation-bits 9", "--ends-bits 9", "--logits-bits 9", "--bits-config bits.json"})
+      expect_error(train_wide("no", wider + " " + flag), 2, {flag, "at most 8 bits", " has 9"});
   }
   expect_error(program(wide + "--gradients int8 --compute bfloat16"), 2, {"--gradients int8", "--compute bfloat16"});
   expect_error(program(wide + "--float --gradients bfloat16"), 2, {"--gradients", "--float"});
@@ -195,6 +202,27 @@ TEST_F(ArithmeticTest, RoundingIsRefusedWhereItWouldRoundOtherThings) {
   expect_error(started(wide_command("no", "--gradients bfloat16"), place_.path()), 2,
                {"--gradients bfloat16", "AVX-512 BF16"});
   expect_error(started(wide_command("no", "--gradients int8"), place_.path()), 2, {"--gradients int8", "VNNI"});
+}
+
+/// Refused where the settings tell, else noted.
+TEST_F(ArithmeticTest, RoundingWithoutEffect) {
+  const Arguments lenet5 = "train --model lenet5 --dataset synthetic --steps 1 --threads 1 --overwrite --out five ";
+  expect_error(program(lenet5 + "--compute bfloat16 --arithmetic simulated"), 2,
+               {"--compute has no effect with --arithmetic simulated"});
+  expect_error(program(lenet5 + "--compute bfloat16 --gradients float32"), 2,
+               {"--gradients has no effect with --compute bfloat16"});
+  if (has_bfloat16_products()) {
+    expect_text(expect_success(train_wide("wide", "--compute bfloat16 --arithmetic simulated")).out,
+                {"note: --compute bfloat16 has no effect on this network: ", "read quantizers"});
+    // Before quantization begins.
+    expect_text(expect_success(program(lenet5 + "--compute bfloat16 --arithmetic simulated --quant-delay 1")).out,
+                {"note: --compute bfloat16 has no effect on this network, once quantization has begun"});
+  }
+  if (!has_int8_products()) return;
+  expect_text(expect_success(program(lenet5 + "--gradients int8")).out,
+              {"note: --gradients int8 has no effect on this network: ", "too small"});
+  expect_text(expect_success(train_wide("bytes", "--gradients int8")).out,
+              {"note: --gradients int8 rounds in 1 of 3 layers"});
 }
 
 /// Whose kernels once waited for threads that did not exist, as in any program that links the library.

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "training/train/training_task.h"
+
+namespace miniqat::training {
+
+/// How many layers round factors, as the settings ask for; "" where they do not.
+std::string note_on_rounding(TrainingTask& task);
+
+/// Throws UsageError if the settings round factors and a quantizer has more than 8 bits.
+void require_roundable(const TrainingTask& task);
+
+/// The share of a forward pass that multiplies integers, and the other layers, with the reason, a line each. "" where
+/// the run's arithmetic does not.
+std::string share_of_integers(TrainingTask& task);
+
+}  // namespace miniqat::training
