@@ -18,10 +18,11 @@ std::string note_on_rounding(TrainingTask& task) {
   const char* when = task.quantization.delay > 0 ? ", once quantization has begun" : "";
   if (rounding > 0) return concat(flag, " rounds in ", rounding, " of ", counted(layers.size(), "layer"), when);
   const bool computes = task.settings.compute != FactorType::kFloat32;
-  return concat(flag, " has no effect on this network", when, ": layers are too small for it, are depthwise",
-                !computes                      ? ", or multiply no integers"
-                : task.quantization.is_float() ? ""
-                                               : ", or read quantizers, whose numbers stay as they are");
+  const char* others = !computes ? ", are depthwise, or multiply no integers"
+                       : task.quantization.is_float()
+                           ? " or are depthwise"
+                           : ", are depthwise, or read quantizers, whose numbers stay as they are";
+  return concat(flag, " has no effect on this network", when, ": its layers are too small for it", others);
 }
 
 void require_roundable(const TrainingTask& task) {
