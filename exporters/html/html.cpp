@@ -19,6 +19,9 @@ void require_fit(const HtmlPage& page) {
   const Shape& input = first.tensor(first.input).shape;
   const std::int64_t outputs = first.tensor(first.output).shape.elements();
   for (const HtmlModel& other : page.models) {
+    if (!other.model.task.empty() || other.model.input_standard)
+      fail(other.label, ": a page classifies pictures, and this model is for ",
+           other.model.input_standard ? "numbers" : concat("the task ", other.model.task));
     const Shape& shape = other.model.tensor(other.model.input).shape;
     if (shape != input) fail(other.label, " takes pictures ", shape, ", ", page.models.front().label, " takes ", input);
     const std::int64_t count = other.model.tensor(other.model.output).shape.elements();
@@ -26,7 +29,8 @@ void require_fit(const HtmlPage& page) {
       fail(other.label, " has ", counted(count, "output"), ", ", page.models.front().label, " has ", outputs);
   }
   const auto pictures = static_cast<std::int64_t>(page.picture_names.size());
-  if (pictures > 0 && page.pictures.shape() != integer::batch_shape(pictures, input))
+  const bool has_pictures = page.pictures.defined() && page.pictures.elements() > 0;
+  if ((pictures > 0 || has_pictures) && page.pictures.shape() != integer::batch_shape(pictures, input))
     fail(pictures, " names for the pictures ", page.pictures.shape(), " of a model that takes ", input);
 }
 

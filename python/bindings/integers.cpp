@@ -212,7 +212,8 @@ void bind_exports(py::class_<ModelHandle>& model) {
            "C99: (header, source) in bytes. `images`, uint8, become test vectors; `accuracy` is a line of comment.")
       .def("to_html", &to_html, py::arg("title"), py::arg("pictures") = py::none(),
            py::arg("picture_names") = std::vector<std::string>(), py::arg("label") = "integers",
-           "A page that runs the model in a browser, in bytes. `pictures`: uint8, with a name for each.");
+           "A page that runs a model of pictures and classes in a browser, in bytes. `pictures`: uint8, with a name for\n"
+           "each.");
 }
 
 void bind_model(py::module_& module) {

@@ -41,7 +41,7 @@ py::tuple next(LoaderHandle& self) {
     const Unlocked open;
     const OneAtATime::Turn turn(self.turns);
     const datasets::Batch& batch = self.loader->next();
-    images = numbers_of(batch.images);
+    images = batch.images.grid ? numbers_of(batch.images) : batch.images.clone();
     const Tensor& wanted = batch.labels.defined() ? batch.labels : batch.targets;
     if (wanted.defined()) answers = wanted.clone();
   }

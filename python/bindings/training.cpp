@@ -67,6 +67,14 @@ Evaluation evaluate(SessionHandle& session, const ClassifierHandle& classifier, 
   });
 }
 
+/// Numbers must be standardised as the model knows that its input is.
+void require_standard_of(const integer::Model& model, const Dataset& dataset) {
+  if (!model.input_standard || (dataset.standard && *dataset.standard == *model.input_standard)) return;
+  fail("the model takes numbers that are standardised as its training data were, and those of ", dataset.name,
+       dataset.standard ? " have other means and deviations" : " are as they were given",
+       "; take dataset.standardised(like=train) with the data that convert() took");
+}
+
 Evaluation evaluate_integers(const ModelHandle& model, const Dataset& dataset) {
   const std::shared_ptr<const integer::Model> kept = model.model;
   const Unlocked open;
@@ -75,6 +83,7 @@ Evaluation evaluate_integers(const ModelHandle& model, const Dataset& dataset) {
     training::require_pictures_fit(*kept, dataset, "the model");
   else
     training::require_fit(*kept, task, dataset, "the model");
+  require_standard_of(*kept, dataset);
   return training::evaluate_integers(*kept, task, dataset, interruptible());
 }
 
@@ -85,6 +94,7 @@ Verification verify(SessionHandle& session, const ClassifierHandle& classifier, 
   return session.locked([&](Session& of) {
     training::require_pictures_fit(classifier.whole->images, dataset.example_shape(), dataset.name, "the classifier");
     training::require_pictures_fit(*kept, dataset, "the model");
+    require_standard_of(*kept, dataset);
     return training::verify(of, *classifier.whole, *kept, dataset, [](std::int64_t, std::int64_t) { check_signals(); });
   });
 }

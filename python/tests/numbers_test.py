@@ -127,6 +127,36 @@ class Loops(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "task goes with dataset"):
             miniqat.convert(evaluation.graph, session.variables(), task="regress")
 
+    def test_integers_are_measured_on_numbers_standardised_as_theirs(self):
+        raw = miniqat.Dataset.of_numbers(X, Y)
+        train = raw.standardised()
+        session, net = self.trained("regress", train, steps=3)
+        evaluation = net.evaluation()
+        model = miniqat.convert(evaluation.graph, session.variables(), dataset=train)
+        simulation = miniqat.Session(evaluation.graph)
+        simulation.restore(session.checkpoint(), "variables")
+        for data, text in (raw, "as they were given"), (miniqat.Dataset.of_numbers(X + 1, Y).standardised(), "other means"):
+            with self.assertRaisesRegex(miniqat.Error, text):
+                miniqat.evaluate_integers(model, data)
+            with self.assertRaisesRegex(miniqat.Error, text):
+                miniqat.verify(simulation, evaluation, model, data)
+
+    def test_batches_of_numbers_stay_as_they_were(self):
+        batches = miniqat.Loader(miniqat.Dataset.of_numbers(X, Y), batch_size=20)
+        kept = [next(batches) for _ in range(24)]
+        same = miniqat.Loader(miniqat.Dataset.of_numbers(X, Y), batch_size=20)
+        for images, wanted in kept:
+            again, targets = next(same)
+            np.testing.assert_array_equal(images, again)
+            np.testing.assert_array_equal(wanted, targets)
+
+    def test_a_page_is_for_pictures(self):
+        data = miniqat.Dataset.of_numbers(X, Y).standardised()
+        session, net = self.trained("regress", data, steps=3)
+        model = miniqat.convert(net.evaluation().graph, session.variables(), dataset=data)
+        with self.assertRaisesRegex(miniqat.Error, "a page classifies pictures, and this model is for numbers"):
+            model.to_html("numbers")
+
     def test_integers_have_the_names_of_the_data(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "table.csv")

@@ -101,10 +101,16 @@ TEST(Html, RefusesWhatDoesNotFit) {
   outputs.pictures = Tensor(Shape{2, 4, 4, 3}, DType::kUInt8);
   outputs.picture_names = {"a", "b"};
   refused(outputs, {"[2,4,4,3]", "[4,4,1]"});
+  // Pictures are not left out without a word.
   outputs.picture_names.clear();
+  refused(outputs, {"0 names for the pictures [2,4,4,3]"});
+  outputs.pictures = Tensor();
   outputs.title = "fine";
   outputs.models[0].label = "\xff";
   refused(outputs, {"UTF-8"});
+  outputs.models[0].label = "first";
+  outputs.models[0].model.task = "multilabel";
+  refused(outputs, {"first: a page classifies pictures", "multilabel"});
 }
 
 /// All tensors of each model for each picture, as page.mjs writes them.
