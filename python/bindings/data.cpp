@@ -140,6 +140,13 @@ int classes_for(const Dataset& dataset, const std::optional<std::int64_t>& wante
   return static_cast<int>(classes);
 }
 
+/// The array as a reader of files sees it. ValueError if float32 does not hold its integers.
+NumpyArray array_file(const py::object& given, const std::string& what) {
+  const py::array array = plain_numbers(given, what);
+  if (array.dtype().kind() != 'f') borrow(array, DType::kFloat32, what);
+  return file_like(array, {array.shape(), array.shape() + array.ndim()});
+}
+
 }  // namespace
 
 Tensor picture_bytes(const ArrayLike& images, std::vector<std::string>& notes) {
@@ -156,6 +163,11 @@ Tensor picture_bytes(const ArrayLike& images, std::vector<std::string>& notes) {
   return as_value_error(
       "images", [&] { return datasets::pictures_of(numbers, "images", &notes).reshaped(pictures); },
       numbers.kind == 'f' ? ". For a mean and a deviation give bytes, scale and zero_point" : "");
+}
+
+Tensor checked_numbers(const ArrayLike& numbers, const std::string& what) {
+  const NumpyArray given = array_file(numbers, what);
+  return as_value_error(what, [&] { return datasets::numbers_of(given, what); });
 }
 
 void warn_in_python(const std::vector<std::string>& notes) {
@@ -190,12 +202,6 @@ Dataset from_arrays(const ArrayLike& images, const ArrayLike& labels, std::optio
   return made;
 }
 
-/// The array as a reader of files sees it.
-NumpyArray array_file(const py::object& given, const std::string& what) {
-  const py::array array = plain_numbers(given, what);
-  return file_like(array, {array.shape(), array.shape() + array.ndim()});
-}
-
 /// A data set of copies of numbers, as they are, and of what is to be predicted.
 Dataset of_numbers(const ArrayLike& x, const ArrayLike& y, const std::string& answers,
                    const std::vector<std::string>& class_names) {
@@ -204,8 +210,7 @@ Dataset of_numbers(const ArrayLike& x, const ArrayLike& y, const std::string& an
   if (wanted == names.end()) fail_unknown("answers", answers, names);
   datasets::PartData part;
   Dataset made{.name = "arrays", .classes = 0};
-  const NumpyArray numbers = array_file(x, "x");
-  made.images = as_value_error("x", [&] { return datasets::numbers_of(numbers, "x"); });
+  made.images = checked_numbers(x, "x");
   if (!y.is_none()) {
     const NumpyArray given = array_file(y, "y");
     as_value_error(

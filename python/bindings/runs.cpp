@@ -23,20 +23,21 @@ namespace {
 using training::Prediction;
 namespace fs = std::filesystem;
 
-std::string path_from(py::handle given, const char* what) {
+std::string path_from(py::handle given, const char* refusal) {
   try {
     return given.cast<fs::path>().string();
   } catch (const py::cast_error&) {
-    throw py::type_error(concat(what, " must be paths"));
+    throw py::type_error(refusal);
   }
 }
 
 /// One path, or several.
-std::vector<std::string> paths_from(const py::object& given, const char* what) {
-  if (py::isinstance<py::str>(given) || py::hasattr(given, "__fspath__")) return {path_from(given, what)};
-  if (!py::isinstance<py::sequence>(given)) throw py::type_error(concat(what, " must be paths"));
+std::vector<std::string> runs_from(const py::object& given) {
+  constexpr const char* kRefusal = "runs must be paths";
+  if (py::isinstance<py::str>(given) || py::hasattr(given, "__fspath__")) return {path_from(given, kRefusal)};
+  if (!py::isinstance<py::sequence>(given)) throw py::type_error(kRefusal);
   std::vector<std::string> paths;
-  for (const py::handle one : given) paths.push_back(path_from(one, what));
+  for (const py::handle one : given) paths.push_back(path_from(one, kRefusal));
   return paths;
 }
 
@@ -45,7 +46,7 @@ std::vector<std::string> report(const py::object& runs, const fs::path& out, con
                                 std::int64_t pictures, std::int64_t examples, int threads) {
   if (pictures < 0 || examples < 1 || threads < 0)
     throw py::value_error("pictures and threads must not be negative, and examples at least 1");
-  const training::ReportRequest request{.runs = paths_from(runs, "runs"),
+  const training::ReportRequest request{.runs = runs_from(runs),
                                         .dataset = dataset,
                                         .data_dir = data_dir.string(),
                                         .sensitivity = sensitivity ? sensitivity->string() : "",
@@ -75,7 +76,7 @@ training::AskedPictures examples_from_array(const training::RunSource& run, cons
     data.scale = grid->scale;
     data.zero_point = grid->zero_point;
   } else {
-    const Tensor numbers = borrow(array, DType::kFloat32, "pictures").tensor.clone();
+    const Tensor numbers = checked_numbers(array, "pictures");
     data.images = network.standard ? datasets::standardised(numbers, *network.standard) : numbers;
   }
   training::describe_outputs(network, data);
@@ -86,17 +87,17 @@ training::AskedPictures examples_from_array(const training::RunSource& run, cons
 
 /// Numbers and paths as the words of a command line, no words for None; nothing for an array of pictures.
 std::optional<std::vector<std::string>> words_from(const py::object& pictures) {
+  constexpr const char* kRefusal = "pictures must be numbers of pictures, paths, or an array of pictures";
   if (pictures.is_none()) return std::vector<std::string>();
   if (py::isinstance<py::array>(pictures) && py::reinterpret_borrow<py::array>(pictures).ndim() > 1) return {};
   const auto word_of = [](py::handle one) -> std::string {
     if (PyIndex_Check(one.ptr()) != 0) return py::str(py::object(py::int_(py::reinterpret_borrow<py::object>(one))));
-    return path_from(one, "pictures");
+    return path_from(one, kRefusal);
   };
   const bool is_one = py::isinstance<py::str>(pictures) || py::hasattr(pictures, "__fspath__") ||
                       (PyIndex_Check(pictures.ptr()) != 0 && !py::isinstance<py::array>(pictures));
   if (is_one) return std::vector{word_of(pictures)};
-  if (!py::isinstance<py::iterable>(pictures))
-    throw py::type_error("pictures must be numbers of pictures, paths, or an array of pictures");
+  if (!py::isinstance<py::iterable>(pictures)) throw py::type_error(kRefusal);
   std::vector<std::string> words;
   for (const py::handle one : pictures) words.push_back(word_of(one));
   return words;

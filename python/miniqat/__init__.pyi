@@ -351,7 +351,8 @@ class IntegerModel:
         """C99: (header, source) in bytes. `images`, uint8, become test vectors; `accuracy` is a line of comment."""
     def to_html(self, title: str, pictures: ArrayLike | None = None, picture_names: Sequence[str] = [],
                 label: str = "integers") -> bytes:
-        """A page that runs the model in a browser, in bytes. `pictures`: uint8, with a name for each."""
+        """A page that runs a model of pictures and classes in a browser, in bytes. `pictures`: uint8, with a name for
+        each."""
 
 class Engine:
     """Runs an integer model: the same integers on every machine."""

@@ -38,6 +38,9 @@ class Numbers(unittest.TestCase):
         refused("x has 240 examples, y is for 3", X, Y[:3])
         refused("x has the shape", X[:, 0])
         refused("x holds nan at", np.where(X > 9, np.nan, X))
+        # A rule of docs/python.md: a conversion may round floats and loses nothing else.
+        refused("x holds integers that float32 does not hold exactly", np.array([[2**24 + 1]]))
+        refused("y holds integers that float32", X[:2], np.array([5, 2**24 + 1]), answers="targets")
         refused("class_names: y has no classes", X, Y, class_names=["a"])
         refused("answers", X, Y, answers="numbers")
         data = miniqat.Dataset.of_numbers(X, Y)
@@ -201,6 +204,8 @@ class Runs(unittest.TestCase):
             table = miniqat.quantize(os.path.join(folder, "bits"), whole, weight_bits=8, activation_bits=8, epochs=1)
             self.assertIn("test_r2", table["rows"][0])
             asked = miniqat.predict(os.path.join(folder, "bits"), X[200:], integer=True)
+            with self.assertRaisesRegex(ValueError, r"pictures holds nan at \[1,2\]"):
+                miniqat.predict(os.path.join(folder, "bits"), np.where(X[200:] == X[201, 2], np.nan, X[200:]), integer=True)
             by_number = miniqat.predict(os.path.join(folder, "bits"), [0, 1], integer=True)
             self.assertEqual([one["outputs"] for one in asked[:2]], [one["outputs"] for one in by_number])
             self.assertEqual(by_number[1]["example"], 1)

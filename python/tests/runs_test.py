@@ -142,8 +142,9 @@ class Runs(unittest.TestCase):
         self.assertEqual(of_all[0]["scores"], found[0]["scores"])
         with self.assertRaisesRegex(miniqat.UsageError, "no picture is given"):
             miniqat.predict(self.float_run)
-        with self.assertRaises(TypeError):
-            miniqat.predict(self.float_run, 0.5)
+        for given in 0.5, [0.5]:
+            with self.assertRaisesRegex(TypeError, "pictures must be numbers of pictures, paths, or an array"):
+                miniqat.predict(self.float_run, given)
         for nested in [[]], [["a", "b"]], [()], [{}], [None], [b"a", []]:
             with self.subTest(nested), self.assertRaises(TypeError):
                 miniqat.predict(self.float_run, nested)
