@@ -31,16 +31,19 @@ std::string label_of(const RunSource& run) {
   fail(run, ": a page classifies pictures, and this run's data are numbers");
 }
 
+void require_classes(const std::string& run, const integer::Model& model) {
+  if (!model.task.empty()) fail(run, ": a page classifies pictures, and this run's task is ", model.task);
+}
+
 exporters::HtmlModel compared_model(const std::string& path) {
   const RunSource run = open_run(path, "");
   print_note(run.note);
   const std::optional<integer::Grid> recorded = recorded_input(run);
   if (!recorded) refuse_numbers(path);
   const integer::Grid bytes = *recorded;
-  return {.model = convert_run(run.directory, run.checkpoint, bytes),
-          .label = label_of(run),
-          .bytes = bytes,
-          .accuracy = recorded_accuracy(run)};
+  integer::Model model = convert_run(run.directory, run.checkpoint, bytes);
+  require_classes(path, model);
+  return {.model = std::move(model), .label = label_of(run), .bytes = bytes, .accuracy = recorded_accuracy(run)};
 }
 
 /// The examples in the order in which they come onto the page: the first of every class, the second, ...
@@ -79,8 +82,7 @@ void add_pictures(const ExportedRun& exported, exporters::HtmlPage& page) {
 
 OutFiles html_file(const ExportedRun& exported) {
   if (!recorded_input(exported.run)) refuse_numbers(exported.arguments.run);
-  if (const std::string& task = exported.model.task; !task.empty())
-    fail(exported.arguments.run, ": a page classifies pictures, and this run's task is ", task);
+  require_classes(exported.arguments.run, exported.model);
   exporters::HtmlPage page;
   page.title = concat(name_of(exported.run), " in integers");
   page.models.push_back({.model = exported.model,

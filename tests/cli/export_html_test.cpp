@@ -61,6 +61,12 @@ TEST_F(ExportHtmlTest, DoesWithoutTheDataSet) {
 
 TEST_F(ExportHtmlTest, RefusesWhatIsNoneOfItsMatters) {
   expect_error(program("export run --compare small,none --out page.html"), 1, {"none"});
+  std::string settings = bytes_of(path("small/config.json"));
+  const std::string classes = "\"task\": \"classify\"";
+  ASSERT_NE(settings.find(classes), std::string::npos) << settings;
+  place_.write("small/config.json",
+               settings.replace(settings.find(classes), classes.size(), "\"task\": \"multilabel\""));
+  expect_error(program("export run --compare small --out page.html"), 1, {"small", "this run's task is multilabel"});
   EXPECT_FALSE(std::filesystem::exists(path("page.html")));
 }
 
