@@ -112,6 +112,15 @@ TEST_F(WholeNumbersTest, AreReadAlikeByAllCommands) {
   run("calibrate --run float --out calibrated");
 }
 
+/// Figures of one number beside the targets of another would look like figures.
+TEST_F(WholeNumbersTest, SeveralAreMeasuredInTheOrderOfTheModel) {
+  run(concat("train --dataset ages.csv --target age,b --task regress --steps 2 --out both", kShort));
+  run("export both --out both.miniqat");
+  run("eval --model both.miniqat --dataset ages.csv --target age,b");
+  testing::expect_text(refused("eval --model both.miniqat --dataset ages.csv --target b,age"),
+                       {"both.miniqat: its outputs are age, b, in this order; --target takes b, age of "});
+}
+
 TEST_F(WholeNumbersTest, AreLabelsWhereTheTaskIsThat) {
   const std::string data = concat("train --dataset flags.csv --target up --float --epochs 2", kShort);
   testing::expect_text(run(data + "--task multilabel --out label"), {"task multilabel: from [3] to 1 number"});
