@@ -44,9 +44,11 @@ struct VerifyArguments {
   bool json = false;
   int threads = 0;
   std::int64_t limit = 0;
-  int runtime_timeout = 600;
+  std::optional<int> runtime_timeout = {};
   /// More than a step between an operation and its simulation is no rounding.
   Bounds bounds = {.accuracy_difference = {}, .agreement = {}, .steps = 1, .runtime_agreement = {}};
+
+  std::chrono::seconds time_of_runtime() const { return std::chrono::seconds(runtime_timeout.value_or(600)); }
 };
 
 Verification compare(EvaluationSession& simulation, const integer::Model& model, const datasets::Dataset& split) {
@@ -66,7 +68,7 @@ void ask_c(const VerifyArguments& arguments, const integer::Model& model, const 
     const Shape one = integer::batch_shape(1, model.tensor(model.input).shape);
     const exporters::CSource code = exporters::c_source(model, "model", "model.h", images.slice(0, one));
     const RuntimeResult result = run_c({.header = code.header, .source = code.source}, model, images,
-                                       std::chrono::seconds(arguments.runtime_timeout), InterruptGuard::check);
+                                       arguments.time_of_runtime(), InterruptGuard::check);
     report.runtimes.push_back(score_of(result.runtime, result.output, report.verification, split));
   } catch (const Error& error) {
     report.failed.push_back(concat("c failed: ", error.what()));
@@ -81,7 +83,7 @@ void ask_runtimes(const VerifyArguments& arguments, const integer::Model& model,
   const InterruptGuard interrupts;
   const Runtimes runtimes(
       arguments.runtimes.empty() ? Runtimes::default_folder() : std::filesystem::path(arguments.runtimes),
-      std::chrono::seconds(arguments.runtime_timeout), InterruptGuard::check);
+      arguments.time_of_runtime(), InterruptGuard::check);
   if (const std::string reason = runtimes.missing(); !reason.empty()) {
     if (!arguments.runtimes.empty()) fail(reason);
     report.left_out.push_back("other runtimes left out: " + reason);
@@ -113,6 +115,13 @@ void check(const Bounds& bounds) {
     if (bound && std::isnan(*bound)) throw UsageError("a bound must be a number");
 }
 
+/// Exported C is a runtime, too.
+void refuse_without_runtimes(const VerifyArguments& arguments) {
+  if (!arguments.no_runtimes || arguments.c) return;
+  if (arguments.runtime_timeout) refuse_ignored("--runtime-timeout", "--no-runtimes without --c");
+  if (arguments.bounds.runtime_agreement) refuse_ignored("--min-runtime-agreement", "--no-runtimes without --c");
+}
+
 /// In the run, for `report`, with the hash of the variables that were verified. A run that cannot be written to is
 /// verified all the same.
 void keep(const VerifyReport& report, const RunSource& run) {
@@ -128,6 +137,7 @@ void keep(const VerifyReport& report, const RunSource& run) {
 
 void verify_run(const VerifyArguments& arguments) {
   check(arguments.bounds);
+  refuse_without_runtimes(arguments);
   if (!arguments.out.empty()) require_writable(arguments.out);
   const RunSource run =
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
@@ -195,9 +205,8 @@ void add_verify(CommandLine& program) {
       .excludes(without);
   command
       .option("--runtime-timeout", arguments->runtime_timeout,
-              "seconds after which a runtime is killed and counted as failed; 0: never")
-      .in_range(0, 1 << 30)
-      .excludes(without);
+              "seconds after which a runtime, or exported C, is killed and counted as failed; default: 600; 0: never")
+      .in_range(0, 1 << 30);
   command
       .option("--max-accuracy-difference", arguments->bounds.accuracy_difference,
               "bound: points between the accuracies of evaluation graph and integer engine")
@@ -215,8 +224,7 @@ void add_verify(CommandLine& program) {
   command
       .option("--min-runtime-agreement", arguments->bounds.runtime_agreement,
               "bound: percent of pictures with the same class from another runtime and the integer engine")
-      .in_range(0.0, 100.0)
-      .excludes(without);
+      .in_range(0.0, 100.0);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
   command.option(
       "--out", arguments->out,

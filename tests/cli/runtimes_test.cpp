@@ -136,6 +136,9 @@ TEST_F(VerifyCTest, RunsExportedC) {
   EXPECT_EQ(runtimes[0]["outputs"]["count"], 200);
   EXPECT_EQ(runtimes[0]["outputs"]["equal"], 200);
   EXPECT_EQ(Json::parse(bytes_of(path("run/verify.json")))["runtimes"], runtimes) << "for report";
+  // It is bound as other runtimes are, also where it is the only one.
+  expect_success(program(
+      "verify run --c --no-runtimes --threads 1 --examples 4 --runtime-timeout 900 --min-runtime-agreement 100"));
   // A compiler that fails is a failed runtime, which only a bound makes a failure of the command.
   place_.write("bin/cc", "#!/bin/sh\n[ \"$1\" = -dumpversion ] && echo 1 && exit\necho no room >&2\nexit 3\n");
   std::filesystem::permissions(path("bin/cc"), std::filesystem::perms::owner_all);
