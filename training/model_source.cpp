@@ -210,6 +210,7 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
            options.shards > 1 ? concat(", a slice of ", options.shards, " has ", options.batch_size) : "");
     return classifier;
   }
+  if (!(options.width > 0 && options.width <= 16)) fail("`width` must be in (0, 16], is ", options.width);
   if (options.batch_size < 1) fail("a batch has at least 1 example, `batch_size` is ", options.batch_size);
   Classifier classifier;
   classifier.task = &task;

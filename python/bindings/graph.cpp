@@ -166,6 +166,8 @@ void bind_graphs(py::class_<GraphHandle, GraphPointer>& graph) {
 
 py::tuple import_onnx(const std::filesystem::path& path, std::int64_t batch_size, std::int64_t height,
                       std::int64_t width) {
+  for (const std::int64_t size : {batch_size, height, width})
+    if (size < 0) throw py::value_error(concat("batch_size, height and width must not be negative, got ", size));
   importers::ImportedModel model = unlocked(
       [&] { return importers::import_onnx(path, {.batch_size = batch_size, .height = height, .width = width}); });
   py::dict variables = to_arrays(model.variables);

@@ -1,5 +1,7 @@
 #include "python/bindings/handles.h"
 
+#include <algorithm>
+
 #include "core/text/error.h"
 
 namespace miniqat::python {
@@ -42,7 +44,12 @@ NamedFeeds::NamedFeeds(const py::dict& arrays, const std::shared_ptr<GraphHandle
 
 Feeds NamedFeeds::feeds_of(const Graph& graph) const {
   Feeds feeds;
-  for (const auto& [name, value] : values_) feeds.emplace_back(graph.output_at(name), value);
+  for (const auto& [name, value] : values_) {
+    const Output output = graph.output_at(name);
+    if (std::ranges::find(feeds, output, &Feeds::value_type::first) != feeds.end())
+      fail("\"", output.name(), "\" is fed twice, by its name and as an Output");
+    feeds.emplace_back(output, value);
+  }
   return feeds;
 }
 

@@ -31,7 +31,7 @@ using quantize::RewriteReport;
 
 /// The options of the rewrite under the names of the program's flags. `bits_config` is a file, or a dictionary of what
 /// would be in it.
-quantize::RewriteOptions rewrite_options(const py::kwargs& keywords) {
+training::RewriteSettings rewrite_settings(const py::kwargs& keywords) {
   nlohmann::ordered_json json = to_json(keywords);
   training::RewriteSettings settings;
   const auto bits = json.find("bits_config");
@@ -44,10 +44,17 @@ quantize::RewriteOptions rewrite_options(const py::kwargs& keywords) {
   return settings;
 }
 
+/// Throws UsageError for a setting that an earlier rewrite of the graph had otherwise; the graph is then unchanged.
 template <RewriteReport (*kRewrite)(Graph&, const quantize::RewriteOptions&)>
 RewriteReport rewrite(GraphHandle& graph, const py::kwargs& keywords) {
-  const quantize::RewriteOptions options = rewrite_options(keywords);
-  return graph.locked([&](Graph& of) { return kRewrite(of, options); });
+  const training::RewriteSettings settings = rewrite_settings(keywords);
+  std::vector<std::string> given;
+  for (const auto& [name, value] : keywords) given.push_back(py::str(name));
+  return graph.locked([&](Graph& of) {
+    Graph copy = of.clone();
+    training::require_as_asked(kRewrite(copy, settings), settings, {}, given, "the graph");
+    return kRewrite(of, settings);
+  });
 }
 
 py::list edges(const RewriteReport& report) {
@@ -64,12 +71,11 @@ void bind_rewrite(py::module_& module) {
       .def_readonly("remarks", &RewriteReport::remarks, "Parts that stay float, and requests without effect.")
       .def_readonly("warnings", &RewriteReport::warnings, "Options that are legal and hardly meant.")
       .def_property_readonly("edges", &edges, "(tensor, consumer, status, reason) of each edge.");
-  module.def(
-      "create_training_graph", &rewrite<quantize::create_training_graph>, py::arg("graph"),
-      "Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts\n"
-      "quantizers (docs/rewrite.md). Keywords are the flags of `miniqat rewrite`, with `_` for `-`;\n"
-      "`bits_config` may be a dictionary. Rewriting twice changes nothing. A session on the graph follows it: its\n"
-      "next call runs with the quantizers.");
+  module.def("create_training_graph", &rewrite<quantize::create_training_graph>, py::arg("graph"),
+             "Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts\n"
+             "quantizers (docs/rewrite.md). Keywords are the flags of `miniqat rewrite`, with `_` for `-`;\n"
+             "`bits_config` may be a dictionary. Rewriting twice changes nothing, and asking for other settings then\n"
+             "is an error. A session on the graph follows it: its next call runs with the quantizers.");
   module.def("create_eval_graph", &rewrite<quantize::create_eval_graph>, py::arg("graph"),
              "The same for evaluation: stored ranges, no observers.");
   module.def(

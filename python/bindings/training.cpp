@@ -28,6 +28,9 @@ const training::Task* task_named(const std::string& name) {
 
 ClassifierHandle make_classifier(const std::string& model, const Dataset& dataset, std::int64_t batch_size,
                                  double width, const std::string& output, const std::string& task) {
+  const bool is_file = training::is_graph_file(model);
+  if (is_file && width != 1) throw py::value_error(concat("width has no effect with ", model, ", a file"));
+  if (!is_file && !output.empty()) throw py::value_error(concat("output has no effect with ", model, ", no file"));
   const Unlocked open;
   return ClassifierHandle(training::make_classifier(
       {.model = model, .width = width, .batch_size = batch_size, .output = output, .task = task_named(task)}, dataset));

@@ -467,7 +467,8 @@ def onnx_float(graph: Graph, variables: _Arrays, name: str = "network", opset: i
 def create_training_graph(graph: Graph, **kwargs: Any) -> RewriteReport:
     """Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts quantizers
     (docs/rewrite.md). Keywords are the flags of `miniqat rewrite`, with `_` for `-`; `bits_config` may be a dictionary.
-    Rewriting twice changes nothing. A session on the graph follows it: its next call runs with the quantizers."""
+    Rewriting twice changes nothing, and asking for other settings then is an error. A session on the graph follows it: its
+    next call runs with the quantizers."""
 def create_eval_graph(graph: Graph, **kwargs: Any) -> RewriteReport:
     """The same for evaluation: stored ranges, no observers."""
 def turn_to_evaluation(graph: Graph) -> None:

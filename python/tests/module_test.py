@@ -112,8 +112,15 @@ class Rewrite(unittest.TestCase):
         session.set_variable("w", weights)
         fed = np.eye(1, 4, dtype=np.float32)
         np.testing.assert_array_equal(session.run("y", {"x": fed}), weights[:1])
+        with self.assertRaisesRegex(miniqat.Error, '"x" is fed twice'):
+            session.run("y", {"x": fed, x: 2 * fed})
         miniqat.create_training_graph(graph, weight_bits=2)
         self.assertLess(len(before), len(graph))
+        rewritten = graph.to_json()
+        self.assertEqual(miniqat.create_training_graph(graph).inserted, [])
+        with self.assertRaisesRegex(miniqat.UsageError, "weight_bits 8: the graph was rewritten before: .* has 2 bits, not 8"):
+            miniqat.create_training_graph(graph, weight_bits=8)
+        self.assertEqual(graph.to_json(), rewritten)
         session.run("y", {"x": fed}, training=True)
         self.assertGreater(np.abs(session.run(graph.outputs[0], {"x": fed}) - weights[:1]).max(), 0.1)
         np.testing.assert_array_equal(session.variable("w"), weights)
@@ -216,6 +223,18 @@ class Losses(unittest.TestCase):
                 self.assertAlmostEqual(float(session.run(y, feeds)), loss, 5)
                 np.testing.assert_allclose(session.gradients(y, prediction, feeds)[0], gradient / 24, atol=1e-6)
                 self.assertEqual(y.shape, ())
+
+    def test_settings_of_a_network_that_cannot_be_are_refused(self):
+        train, _ = miniqat.load("synthetic", train_size=10, test_size=10)
+        with tempfile.TemporaryDirectory() as folder:
+            own = pathlib.Path(folder, "own.json")
+            own.write_text(miniqat.make_classifier("lenet5", train, batch_size=8).graph.to_json())
+            for model, given, text in (("lenet5", {"width": 0}, r"`width` must be in \(0, 16\], is 0"),
+                                       ("lenet5", {"width": float("nan")}, "`width` must be in"),
+                                       ("lenet5", {"output": "x"}, "output has no effect with lenet5"),
+                                       (str(own), {"width": 2}, "width has no effect with")):
+                with self.subTest(text), self.assertRaisesRegex((ValueError, miniqat.Error), text):
+                    miniqat.make_classifier(model, train, batch_size=8, **given)
 
     def test_a_target_that_is_no_probability_is_refused(self):
         graph = miniqat.Graph()

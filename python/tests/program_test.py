@@ -92,6 +92,9 @@ class AgainstTheProgram(unittest.TestCase):
         graph = miniqat.read_graph(self.place / "float/eval_graph.json")
         variables = miniqat.read_safetensors(self.place / "float/checkpoint.safetensors")
         (self.place / "float.onnx").write_bytes(miniqat.onnx_float(graph, variables))
+        for size in "batch_size", "height", "width":
+            with self.assertRaisesRegex(ValueError, "must not be negative, got -1"):
+                miniqat.import_onnx(self.place / "float.onnx", **{size: -1})
         imported, weights = miniqat.import_onnx(self.place / "float.onnx", batch_size=128)[:2]
         results = []
         pictures = self.test.images[:128].astype(np.float32) * np.float32(self.test.scale)
