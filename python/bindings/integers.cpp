@@ -64,10 +64,15 @@ py::tuple to_c(const ModelHandle& self, const std::string& prefix, const ArrayLi
 }
 
 py::bytes to_html(const ModelHandle& self, const std::string& title, const ArrayLike& pictures,
-                  const std::vector<std::string>& picture_names, const std::string& label) {
+                  const std::vector<std::string>& picture_names, const std::string& label,
+                  const std::optional<std::pair<float, std::int32_t>>& picture_grid) {
   const Borrowed shown = pictures.is_none() ? Borrowed{} : borrow(pictures, DType::kUInt8, "pictures");
+  const integer::Grid input = self.model->tensor(self.model->input).grid;
+  if (!picture_grid && input.bits < 8)
+    throw py::value_error(
+        concat("the model's input has ", input.bits, " bits: picture_grid says what a picture's bytes are"));
+  const integer::Grid grid = grid_of(picture_grid).value_or(input);
   return bytes_of(self, [&](const Model& model) {
-    const integer::Grid grid = model.tensor(model.input).grid;
     return exporters::html({.title = title,
                             .models = {{.model = model, .label = label, .bytes = grid}},
                             .pictures = shown.tensor,
@@ -210,10 +215,12 @@ void bind_exports(py::class_<ModelHandle>& model) {
       .def("to_c", &to_c, py::arg("prefix"), py::arg("images"), py::arg("header_name") = "",
            py::arg("picture_grid") = py::none(), py::arg("accuracy") = "",
            "C99: (header, source) in bytes. `images`, uint8, become test vectors; `accuracy` is a line of comment.")
-      .def("to_html", &to_html, py::arg("title"), py::arg("pictures") = py::none(),
-           py::arg("picture_names") = std::vector<std::string>(), py::arg("label") = "integers",
-           "A page that runs a model of pictures and classes in a browser, in bytes. `pictures`: uint8, with a name for\n"
-           "each.");
+      .def(
+          "to_html", &to_html, py::arg("title"), py::arg("pictures") = py::none(),
+          py::arg("picture_names") = std::vector<std::string>(), py::arg("label") = "integers",
+          py::arg("picture_grid") = py::none(),
+          "A page that runs a model of pictures and classes in a browser, in bytes. `pictures`: uint8, with a name for\n"
+          "each. picture_grid: (scale, zero point) of their bytes; default: the input's.");
 }
 
 void bind_model(py::module_& module) {
@@ -247,8 +254,20 @@ void bind_model(py::module_& module) {
   bind_exports(model);
 }
 
+/// Integers of the model's input.
+Borrowed integers_for(const EngineHandle& engine, const ArrayLike& images) {
+  Borrowed given = borrow(images, DType::kUInt8, "images");
+  const Model& model = engine.engine.model();
+  const std::int32_t most = model.tensor(model.input).grid.quant_max();
+  for (const std::uint8_t integer : given.tensor.values<std::uint8_t>())
+    if (integer > most)
+      throw py::value_error(concat("images holds ", int{integer}, ", and the integers of the model's input end at ",
+                                   most, ": IntegerModel.quantize() makes them of numbers"));
+  return given;
+}
+
 py::array run(EngineHandle& self, const ArrayLike& images) {
-  const Borrowed given = borrow(images, DType::kUInt8, "images");
+  const Borrowed given = integers_for(self, images);
   const Tensor output = unlocked([&] {
     const OneAtATime::Turn turn(self.turns);
     return self.engine.run(given.tensor).clone();
@@ -257,7 +276,7 @@ py::array run(EngineHandle& self, const ArrayLike& images) {
 }
 
 py::dict run_all(EngineHandle& self, const ArrayLike& images) {
-  const Borrowed given = borrow(images, DType::kUInt8, "images");
+  const Borrowed given = integers_for(self, images);
   const std::vector<Tensor> values = unlocked([&] {
     const OneAtATime::Turn turn(self.turns);
     return self.engine.run_all(given.tensor);

@@ -152,6 +152,8 @@ PYBIND11_MODULE(_core, module) {
   const pybind11::object own_name = module.attr("__name__");
   module.attr("__name__") = "miniqat";
   python::watch_the_end();
+  // With NumPy. Its import runs code in Python, which a daemon at the end could not leave in the midst of a conversion.
+  pybind11::module_::import("numpy.ma");
   layers::register_ops();
   quantize::register_ops();
   python::bind_errors(module);

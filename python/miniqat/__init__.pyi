@@ -350,9 +350,9 @@ class IntegerModel:
              picture_grid: tuple[float, int] | None = None, accuracy: str = "") -> tuple[bytes, bytes]:
         """C99: (header, source) in bytes. `images`, uint8, become test vectors; `accuracy` is a line of comment."""
     def to_html(self, title: str, pictures: ArrayLike | None = None, picture_names: Sequence[str] = [],
-                label: str = "integers") -> bytes:
+                label: str = "integers", picture_grid: tuple[float, int] | None = None) -> bytes:
         """A page that runs a model of pictures and classes in a browser, in bytes. `pictures`: uint8, with a name for
-        each."""
+        each. picture_grid: (scale, zero point) of their bytes; default: the input's."""
 
 class Engine:
     """Runs an integer model: the same integers on every machine."""

@@ -210,6 +210,10 @@ threading.Thread(target=run, daemon=True).start()
 begun.wait()
 """, 2)
 
+    def test_numpy_is_not_imported_by_a_daemon(self):
+        done = in_python("import miniqat, sys; print('numpy' in sys.modules, 'numpy.ma' in sys.modules)")
+        self.assertEqual((done.stdout, done.stderr), ("True True\n", ""))
+
     def test_in_evaluate_and_a_generator(self):
         self.ends_well("""
 import miniqat, threading, time

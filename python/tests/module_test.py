@@ -255,6 +255,24 @@ class Memory(unittest.TestCase):
 
 
 class Feeds(unittest.TestCase):
+    def test_bytes_of_pictures_are_no_integers_of_fewer_bits(self):
+        train, _ = miniqat.load("synthetic", train_size=64, test_size=10)
+        net = miniqat.make_classifier("mlp", train, batch_size=8, width=0.1)
+        labels, loss = net.add_loss()
+        miniqat.create_training_graph(net.graph, quantize_input=True, input_bits=3)
+        session = miniqat.Session(net.graph)
+        images, numbers = next(miniqat.Loader(train, batch_size=8))
+        session.train_step(loss, miniqat.Sgd(0.1), {net.images: images, labels: numbers})
+        model = miniqat.convert(net.evaluation().graph, session.variables(), dataset=train)
+        engine = miniqat.Engine(model)
+        self.assertEqual(engine.run(model.quantize(images)).shape, (8, 10))
+        for run in engine.run, engine.run_all:
+            with self.assertRaisesRegex(ValueError, "the integers of the model's input end at 7"):
+                run(train.images[:8])
+        with self.assertRaisesRegex(ValueError, "has 3 bits: picture_grid"):
+            model.to_html("page")
+        self.assertIn(b'"input_from_byte":', model.to_html("page", picture_grid=(train.scale, train.zero_point)))
+
     def test_bytes_train_as_their_numbers(self):
         train, _ = miniqat.load("synthetic", train_size=256, test_size=64)
         net = miniqat.make_classifier("lenet5", train, batch_size=8)
