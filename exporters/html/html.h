@@ -33,8 +33,8 @@ struct HtmlPage {
 /// One HTML file that runs the models in the browser, in JavaScript, and shows their integers: the files of
 /// exporters/html/page/ put together with the models, packed to their bits, in base64. It loads nothing else, and its
 /// content security policy forbids it. docs/exports-html.md describes it. UTF-8; the same page gives the same text.
-/// Throws what Model::check() throws, and Error when a model is not for the classes of pictures, when models or pictures
-/// don't fit together or a text is not UTF-8.
+/// Throws what Model::check() throws, and Error when a model is not for the classes of pictures, when models or
+/// pictures don't fit together or a text is not UTF-8.
 std::string html(const HtmlPage& page);
 
 }  // namespace miniqat::exporters
