@@ -14,7 +14,7 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "datasets/dataset.h"
+#include "datasets/known_datasets.h"
 #include "models/models.h"
 #include "training/listing/run_list.h"
 #include "training/model_source.h"

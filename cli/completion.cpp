@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/completion_scripts.h"
-#include "datasets/dataset.h"
+#include "datasets/known_datasets.h"
 #include "models/models.h"
 #include "training/settings/optimizers.h"
 

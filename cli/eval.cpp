@@ -17,6 +17,7 @@
 #include "core/text/suggest.h"
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
+#include "datasets/known_datasets.h"
 #include "integer/format/model_file.h"
 #include "training/evaluate/answers.h"
 #include "training/evaluate/evaluator.h"

@@ -22,6 +22,7 @@
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "core/threads/parallel.h"
+#include "datasets/known_datasets.h"
 #include "quantize/quantizers.h"
 #include "training/feeds.h"
 #include "training/figures.h"

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
@@ -56,6 +57,8 @@ std::filesystem::path find_data_file(const std::string& name, const std::filesys
 }
 
 namespace fs = std::filesystem;
+
+std::string lower_ending(const fs::path& path) { return lower_case(path.extension().string()); }
 
 std::string dead_link_text(const fs::path& link) {
   std::error_code failure;

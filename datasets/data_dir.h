@@ -20,6 +20,9 @@ std::filesystem::path resolve_data_dir(const std::string& name, const std::files
 std::filesystem::path find_data_file(const std::string& name, const std::filesystem::path& directory,
                                      const std::vector<std::string>& candidates);
 
+/// The ending of a name in lower case, with its dot; "" without one.
+std::string lower_ending(const std::filesystem::path& path);
+
 /// `is a link to "../annex/7f.png", which is not there`
 std::string dead_link_text(const std::filesystem::path& link);
 

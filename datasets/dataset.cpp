@@ -7,15 +7,7 @@
 #include "core/tensors/coded.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
-#include "core/text/quote.h"
-#include "core/text/suggest.h"
-#include "datasets/cifar10.h"
-#include "datasets/idx.h"
 #include "datasets/rows.h"
-#include "datasets/synthetic_digits.h"
-#include "datasets/synthetic_hums.h"
-#include "datasets/synthetic_sounds.h"
-#include "datasets/user_files.h"
 
 namespace miniqat::datasets {
 
@@ -104,56 +96,6 @@ Dataset drawn_examples(const Dataset& dataset, std::int64_t n, std::uint64_t see
 FileRemarks Splits::remarks() const {
   const std::shared_ptr<const FileRemarks>& found = test.remarks ? test.remarks : train.remarks;
   return found ? *found : FileRemarks();
-}
-
-namespace {
-
-using Path = std::filesystem::path;
-
-Splits digits(const std::string&, const Path&, const LoadOptions& options) { return synthetic_digits(options); }
-Splits idx(const std::string& name, const Path& data_dir, const LoadOptions& options) {
-  return load_idx(name, data_dir, options.accept);
-}
-Splits cifar10(const std::string&, const Path& data_dir, const LoadOptions&) { return load_cifar10(data_dir); }
-Splits sounds(const std::string&, const Path&, const LoadOptions& options) { return synthetic_sounds(options); }
-Splits hums(const std::string&, const Path&, const LoadOptions& options) { return synthetic_hums(options); }
-
-}  // namespace
-
-const std::vector<KnownDataset>& known_datasets() {
-  static const std::vector<KnownDataset> kDatasets = {
-      {.name = "synthetic", .has_files = false, .load = digits},
-      {.name = "mnist", .load = idx},
-      {.name = "fashion-mnist", .load = idx},
-      {.name = "cifar10", .mirrors = true, .scale = kCifar10Scale, .zero_point = kCifar10ZeroPoint, .load = cifar10},
-      {.name = "synthetic-sounds",
-       .has_files = false,
-       .sounds = SoundOptions(),
-       .snr_db = kSoundsSnrDb,
-       .load = sounds},
-      {.name = "synthetic-hums", .has_files = false, .sounds = anomaly_detector(), .snr_db = kHumsSnrDb, .load = hums}};
-  return kDatasets;
-}
-
-std::vector<std::string> dataset_names() {
-  std::vector<std::string> names;
-  for (const KnownDataset& dataset : known_datasets()) names.push_back(dataset.name);
-  return names;
-}
-
-const KnownDataset& find_dataset(const std::string& name) {
-  for (const KnownDataset& dataset : known_datasets())
-    if (dataset.name == name) return dataset;
-  const std::vector<std::string> names = dataset_names();
-  fail("unknown data set ", quote(name), "; known are ", joined(names),
-       ", or the path of your own files (there is no folder of that name here)", did_you_mean(name, names));
-}
-
-Splits load(const std::string& name, const Path& data_dir, const LoadOptions& options) {
-  if (is_path(name)) return load_user_files(name, options);
-  const KnownDataset& known = find_dataset(name);
-  if (options.accept_kind) options.accept_kind(known.kind());
-  return known.load(name, data_dir, options);
 }
 
 }  // namespace miniqat::datasets

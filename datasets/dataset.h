@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,14 +8,11 @@
 #include <vector>
 
 #include "core/tensors/tensor.h"
-#include "datasets/data_kind.h"
-#include "datasets/number_options.h"
-#include "datasets/picture_options.h"
-#include "datasets/sound/features.h"
-#include "datasets/sound/variation.h"
 #include "datasets/standard.h"
 
 namespace miniqat::datasets {
+
+class VariedSounds;
 
 /// More classes than that are taken for a mistake in a file.
 inline constexpr std::int64_t kMostClasses = 65536;
@@ -115,84 +110,5 @@ struct Splits {
   /// On the files of all parts, as each part has them; empty where there is nothing to say.
   FileRemarks remarks() const;
 };
-
-struct LoadOptions {
-  // The seed and size of data sets that the program draws; those read from files have their own sizes.
-
-  /// Chooses the handwriting, say. Not the seed of a training run: runs with several seeds share one data set.
-  std::uint64_t seed = 1;
-  /// Pictures or recordings; none: the data set's own number.
-  std::optional<std::int64_t> train_size = {};
-  std::optional<std::int64_t> test_size = {};
-  /// The power of drawn sounds above that of the noise around them, in decibels; none: the data set's own.
-  std::optional<double> snr_db = {};
-
-  /// Given the shape [h, w, c] of the pictures of IDX files, whose size is free, as soon as the headers tell it and
-  /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.) Also given the shape
-  /// of an example of a user's own files, which for numbers has a rank of 1 to 3.
-  std::function<void(const Shape& example)> accept = {};
-  /// Given what the data are as soon as that is known, for folders before any file is read: who wants others may throw.
-  std::function<void(DataKind kind)> accept_kind = {};
-
-  // For a user's own files (user_files.h).
-
-  PictureOptions pictures = {};
-  NumberOptions numbers = {};
-  /// The front end of sounds; none: the data set's own, SoundOptions() of folders.
-  std::optional<SoundOptions> sounds = {};
-  /// Varies the sounds of the training part, if a loader is asked for it.
-  SoundVariation variation = {};
-  /// A network that is there already may know more classes than the files show.
-  int least_classes = 0;
-  /// If not empty, the classes by their numbers: folders of pictures must be called so, and may be fewer. Without names
-  /// the folders of a network with `least_classes` must be called "0", "1", ...
-  std::vector<std::string> class_names = {};
-  // Whose part for training is missing has an empty one, without tensors.
-
-  /// Test pictures without training pictures will do.
-  bool train_optional = false;
-  /// Files without parts are test pictures as a whole, instead of one in six.
-  bool whole_as_test = false;
-  /// Examples are to be answered, not compared: labels, and columns with what is to be predicted, may be missing, and
-  /// so may single ones of their values.
-  bool answers_optional = false;
-  /// Files in folders of pictures that are broken (which includes links to nothing, FIFOs and devices) are left out and
-  /// remarked on; otherwise they are an error. The split and the order of the others do not depend on it.
-  bool skip_broken = false;
-};
-
-/// A data set that has a name.
-struct KnownDataset {
-  std::string name;
-  /// It is read from files; otherwise LoadOptions decide.
-  bool has_files = true;
-  /// A picture that is shifted and mirrored shows the same thing. Not so digits.
-  bool mirrors = false;
-  /// The grid of its pictures, as in Dataset.
-  float scale = 1.0f / 255;
-  int zero_point = 0;
-  /// The front end of sounds that the program draws, and their power over that of the noise; none for pictures.
-  std::optional<SoundOptions> sounds = {};
-  double snr_db = 0;
-  Splits (*load)(const std::string& name, const std::filesystem::path& data_dir, const LoadOptions& options);
-
-  DataKind kind() const { return sounds ? DataKind::kDrawnSounds : DataKind::kNamedPictures; }
-};
-
-/// All of them, the default first.
-const std::vector<KnownDataset>& known_datasets();
-
-/// The names of the known data sets, in the same order.
-std::vector<std::string> dataset_names();
-
-/// Throws Error that lists the names when `name` is none of them, and says that a path could be given.
-const KnownDataset& find_dataset(const std::string& name);
-
-/// Both splits of a data set by name, or of a user's own files by their path (user_files.h). Named ones that live in
-/// files are read from `data_dir` or, when it is empty, from the directory in the environment variable
-/// MINIQAT_DATA_DIR: from its subfolder called `name` if there is one. Throws Error in one line: an unknown name with
-/// the known ones; a missing directory or file with what was looked for and where; a malformed file with its path and
-/// what is wrong.
-Splits load(const std::string& name, const std::filesystem::path& data_dir = {}, const LoadOptions& options = {});
 
 }  // namespace miniqat::datasets

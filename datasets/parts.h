@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "datasets/dataset.h"
+#include "datasets/load_options.h"
 #include "datasets/part_data.h"
 
 namespace miniqat::datasets {

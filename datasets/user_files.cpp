@@ -27,6 +27,7 @@
 #include "datasets/idx.h"
 #include "datasets/parts.h"
 #include "datasets/pictures/class_folders.h"
+#include "datasets/pictures/formats.h"
 #include "datasets/pictures/part_folders.h"
 #include "datasets/pictures/resize.h"
 #include "datasets/sound/sound.h"
@@ -45,11 +46,6 @@ const std::vector<std::string>& names_of(Part part) {
   return kNames[static_cast<int>(part)];
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), ascii_lower);
-  return text;
-}
-
 /// Folders (or files) in `folder` that are called like a part with one of the endings, the first spelling of each part.
 std::map<Part, fs::path> existing(const fs::path& folder, bool directories, const std::vector<std::string>& endings) {
   std::vector<fs::path> entries;
@@ -62,7 +58,7 @@ std::map<Part, fs::path> existing(const fs::path& folder, bool directories, cons
     for (const std::string& word : names_of(part))
       for (const std::string& ending : endings)
         for (const fs::path& entry : entries)
-          if (lower(entry.filename().string()) == word + ending) paths.try_emplace(part, entry);
+          if (lower_case(entry.filename().string()) == word + ending) paths.try_emplace(part, entry);
   return paths;
 }
 
@@ -404,7 +400,7 @@ class UserFiles {
   /// By a whole word of the name: "latest-images" are no test pictures.
   static Part part_of(const fs::path& file) {
     std::vector<std::string> words(1);
-    for (const char c : lower(file.filename().string()))
+    for (const char c : lower_case(file.filename().string()))
       if (is_ascii_letter(c) || is_ascii_digit(c))
         words.back() += c;
       else
@@ -420,28 +416,6 @@ class UserFiles {
 };
 
 }  // namespace
-
-bool is_path(const std::string& name) {
-  const auto known = dataset_names();
-  if (std::ranges::find(known, name) != known.end()) return false;
-  std::error_code failure;
-  return name.find('/') != std::string::npos || name.ends_with(".npz") || name.ends_with(".npy") ||
-         name.ends_with(".csv") || name.ends_with(".csv.gz") || is_ts(name) || fs::is_directory(name, failure);
-}
-
-bool is_of_sounds(const std::string& name) {
-  std::error_code failure;
-  return is_path(name) && fs::is_directory(name, failure) && has_sounds(name);
-}
-
-std::string short_name(const std::string& name) {
-  if (!is_path(name)) return name;
-  const fs::path path = fs::path(name).lexically_normal();
-  const std::string file = (path.has_filename() ? path : path.parent_path()).filename().string();
-  const std::string stem = file.substr(0, file.find('.', 1));
-  // NAME_TRAIN.ts is both parts of NAME.
-  return is_ts(path) ? stem.substr(0, stem.rfind("_TRAIN")) : stem;
-}
 
 Tensor read_picture(const fs::path& path, const PictureOptions& options) {
   Picture picture = decode_picture(read_large_file(path), options.colour, path);

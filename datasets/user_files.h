@@ -5,18 +5,9 @@
 #include <vector>
 
 #include "datasets/dataset.h"
+#include "datasets/load_options.h"
 
 namespace miniqat::datasets {
-
-/// Whether a name of a data set is the path of a user's own files: it has a slash, ends in .npz, .npy, .csv, .ts,
-/// .csv.gz or .ts.gz, or is a folder that is there and not called like a known data set.
-bool is_path(const std::string& name);
-
-/// Whether it is a folder of sound files, as they are found at any depth.
-bool is_of_sounds(const std::string& name);
-
-/// What to call a data set in the name of a run: its name, or that of its file or folder without an ending.
-std::string short_name(const std::string& name);
 
 /// Pictures or numbers from a user's files. `path` is one of
 ///

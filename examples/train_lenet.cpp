@@ -6,7 +6,7 @@
 
 #include "core/engine/session.h"
 #include "core/files/files.h"
-#include "datasets/dataset.h"
+#include "datasets/known_datasets.h"
 #include "datasets/loader.h"
 #include "exporters/tflite/tflite.h"
 #include "optim/sgd.h"

@@ -19,6 +19,7 @@
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "datasets/arrays/csv.h"
+#include "datasets/known_datasets.h"
 #include "exporters/c/source.h"
 #include "exporters/html/html.h"
 #include "exporters/json.h"

@@ -13,7 +13,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "importers/onnx/import.h"
 #include "layers/layers.h"
 #include "models/models.h"

@@ -1,5 +1,6 @@
 #include "core/text/classic.h"
 
+#include <algorithm>
 #include <clocale>
 #include <cstdarg>
 #include <cstdio>
@@ -34,6 +35,11 @@ std::string formatted(const char* pattern, ...) {
   print_classic(text.data(), text.size() + 1, pattern, again);
   va_end(again);
   va_end(arguments);
+  return text;
+}
+
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), ascii_lower);
   return text;
 }
 

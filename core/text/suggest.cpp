@@ -26,9 +26,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 /// The beginning of a long text.
 std::string in_lower_case(std::string_view text) {
   constexpr std::size_t kMost = 200;
-  std::string lower(text.substr(0, kMost));
-  std::ranges::transform(lower, lower.begin(), ascii_lower);
-  return lower;
+  return lower_case(std::string(text.substr(0, kMost)));
 }
 
 }  // namespace

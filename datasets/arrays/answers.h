@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "datasets/load_options.h"
 #include "datasets/part_data.h"
 
 namespace miniqat::datasets {

@@ -4,6 +4,7 @@
 
 #include "core/tensors/tensor.h"
 #include "datasets/arrays/npy.h"
+#include "datasets/number_options.h"
 #include "datasets/part_data.h"
 
 namespace miniqat::datasets {

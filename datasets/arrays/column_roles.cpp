@@ -14,14 +14,14 @@
 namespace miniqat::datasets {
 namespace {
 
-bool is_usual_name(std::string word) {
-  std::ranges::transform(word, word.begin(), ascii_lower);
-  return word == "label" || word == "class" || word == "target";
-}
-
 bool is_whole_number(const std::string& word) { return !word.empty() && std::ranges::all_of(word, is_ascii_digit); }
 
 }  // namespace
+
+bool is_usual_name(const std::string& column) {
+  const std::string word = lower_case(column);
+  return word == "label" || word == "class" || word == "target";
+}
 
 bool is_column_name(const NumberOptions& options, const std::string& word) {
   const auto is_word = [&](std::string_view name) { return word == trimmed(name); };

@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "datasets/arrays/number_table.h"
-#include "datasets/dataset.h"
+#include "datasets/load_options.h"
 
 namespace miniqat::datasets {
+
+/// Label, class or target, in any case.
+bool is_usual_name(const std::string& column);
 
 /// Whether a word is the name of a column that the options, or nobody, ask for: also label, class and target.
 bool is_column_name(const NumberOptions& options, const std::string& word);

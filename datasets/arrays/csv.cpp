@@ -11,6 +11,7 @@
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
+#include "datasets/arrays/column_roles.h"
 #include "datasets/arrays/table_lines.h"
 #include "datasets/dataset.h"
 
@@ -61,9 +62,7 @@ class CsvReader {
   void read_names(std::string_view row) {
     seen_names_ = true;
     for (std::int64_t column = 0; !row.empty(); ++column) {
-      std::string name(without_frame(take(row, ',')));
-      std::ranges::transform(name, name.begin(), ascii_lower);
-      if (name == "label" || name == "class" || name == "target") {
+      if (is_usual_name(std::string(without_frame(take(row, ','))))) {
         label_column_ = column;
         labels_optional_ = false;
       }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 
+#include "datasets/load_options.h"
 #include "datasets/part_data.h"
 
 namespace miniqat::datasets {

@@ -61,8 +61,7 @@ class TsReader {
   bool read_header(std::string_view line) {
     const std::vector<std::string> words = words_in(line.substr(1));
     if (words.empty()) return true;
-    std::string key = words[0];
-    std::ranges::transform(key, key.begin(), ascii_lower);
+    const std::string key = lower_case(words[0]);
     if (key == "data") {
       answer_as_asked();
       return false;
@@ -91,8 +90,7 @@ class TsReader {
   }
 
   bool yes(const std::vector<std::string>& words) const {
-    std::string word = words.size() < 2 ? "" : words[1];
-    std::ranges::transform(word, word.begin(), ascii_lower);
+    const std::string word = words.size() < 2 ? "" : lower_case(words[1]);
     if (word != "true" && word != "false") fail(place(), ": behind @", words[0], " stands neither true nor false");
     return word == "true";
   }

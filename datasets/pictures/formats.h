@@ -7,8 +7,18 @@
 
 namespace miniqat::datasets {
 
-// The readers behind picture.h, each of one format, told by its first bytes. Decoded to `channels` 1 only if the file
-// is grey; what a camera noted is turned upright (orientation.h).
+/// JPEG, PNG, BMP and WebP, told by their first bytes, whatever the file is called. `path` stands in errors. Throws
+/// Error in one line for any other format, a picture that is too large, an animation, and CMYK (which needs a colour
+/// profile to become RGB).
+PictureHeader picture_header(std::string_view bytes, const std::filesystem::path& path);
+
+/// Decodes to grey or RGB (kAuto: as the file has it). Transparent pixels lie on black, 16 bits become the upper 8, and
+/// gamma is left alone. Colour becomes grey as ITU-R BT.601 has it: (19595 r + 38470 g + 7471 b + 2^15) >> 16.
+/// Throws Error in one line, also for a damaged or truncated picture.
+Picture decode_picture(std::string_view bytes, Colour colour, const std::filesystem::path& path);
+
+// Behind these two are the readers, each of one format, told by its first bytes. Decoded to `channels` 1 only if the
+// file is grey; what a camera noted is turned upright (orientation.h).
 
 /// Numbers among bytes of which nothing is read beyond the end: a number there is 0.
 class NumbersIn {

@@ -7,6 +7,7 @@
 
 #include "core/tensors/tensor.h"
 #include "datasets/dataset.h"
+#include "datasets/load_options.h"
 
 namespace miniqat::datasets {
 

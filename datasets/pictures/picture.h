@@ -51,21 +51,8 @@ void require_readable_size(std::int64_t height, std::int64_t width, const std::f
 /// The endings of files that are read as pictures, in lower case and with their dots.
 const std::vector<std::string>& picture_endings();
 
-/// The ending of a name in lower case, with its dot; "" without one.
-std::string lower_ending(const std::filesystem::path& path);
-
 /// Whether a name ends in one of them, in any case.
 bool has_picture_ending(const std::filesystem::path& path);
-
-/// JPEG, PNG, BMP and WebP, told by their first bytes, whatever the file is called. `path` stands in errors. Throws
-/// Error in one line for any other format, a picture that is too large, an animation, and CMYK (which needs a colour
-/// profile to become RGB).
-PictureHeader picture_header(std::string_view bytes, const std::filesystem::path& path);
-
-/// Decodes to grey or RGB (kAuto: as the file has it). Transparent pixels lie on black, 16 bits become the upper 8, and
-/// gamma is left alone. Colour becomes grey as ITU-R BT.601 has it: (19595 r + 38470 g + 7471 b + 2^15) >> 16.
-/// Throws Error in one line, also for a damaged or truncated picture.
-Picture decode_picture(std::string_view bytes, Colour colour, const std::filesystem::path& path);
 
 /// Makes a picture grey or RGB, as decode_picture() does; kAuto leaves it.
 void set_colour(Picture& picture, Colour colour);

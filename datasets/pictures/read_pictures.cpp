@@ -10,6 +10,7 @@
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/decoding.h"
+#include "datasets/pictures/formats.h"
 #include "datasets/pictures/resize.h"
 
 namespace miniqat::datasets {

@@ -7,6 +7,7 @@
 
 #include "core/tensors/random.h"
 #include "datasets/dataset.h"
+#include "datasets/load_options.h"
 #include "datasets/part_data.h"
 
 namespace miniqat::datasets {

@@ -4,7 +4,6 @@
 #include <soxr.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -58,11 +57,6 @@ std::unique_ptr<SNDFILE, CloseSound> opened(const std::filesystem::path& path, S
 constexpr std::uint64_t kHeadAtMost = 1024;
 
 }  // namespace
-
-std::span<const std::string_view> sound_endings() {
-  static constexpr std::array<std::string_view, 5> kEndings = {".wav", ".flac", ".ogg", ".oga", ".aiff"};
-  return kEndings;
-}
 
 Sound read_sound(const std::filesystem::path& path) {
   SF_INFO info{};

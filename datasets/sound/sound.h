@@ -14,9 +14,6 @@ struct Sound {
   std::int64_t rate = 0;
 };
 
-/// The endings of sound files, in lower case: WAV of every width, FLAC, Ogg, AIFF.
-std::span<const std::string_view> sound_endings();
-
 /// Reads a file (libsndfile); several channels become their mean. Throws Error that names the file: one that is
 /// damaged, cut short, empty, or longer than an hour.
 Sound read_sound(const std::filesystem::path& path);

@@ -24,6 +24,7 @@
 #include "datasets/groups.h"
 #include "datasets/sound/features.h"
 #include "datasets/sound/sound.h"
+#include "datasets/sound/sound_files.h"
 #include "datasets/sound/sound_stack.h"
 
 namespace miniqat::datasets {
@@ -31,7 +32,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNoise = "_background_noise_";
 /// What its pieces are called, as in the archive of Speech Commands' tests.
 constexpr const char* kSilence = "_silence_";
 /// The lists of Speech Commands.
@@ -40,38 +40,6 @@ constexpr const char* kValidation = "validation_list.txt";
 /// Classes 0 and 1 of recordings of machines.
 constexpr const char* kNormal = "normal";
 constexpr const char* kAnomaly = "anomaly";
-
-std::string ending_of(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::ranges::transform(ending, ending.begin(), ascii_lower);
-  return ending;
-}
-
-bool is_sound(const fs::path& path) {
-  return std::ranges::find(sound_endings(), ending_of(path)) != sound_endings().end();
-}
-
-/// Calls visit(entry) for each file below the folder, until it returns false. The folder of a class may be a link;
-/// links to folders further below, which may lead anywhere, are visited as files are.
-template <class Visit>
-void walk_files(const fs::path& folder, const Visit& visit) {
-  constexpr auto kLinks = fs::directory_options::follow_directory_symlink;
-  for (fs::recursive_directory_iterator place(folder, kLinks), end; place != end; ++place) {
-    const std::string name = place->path().filename().string();
-    const bool passed_over = name.starts_with('.') || name == kNoise, is_folder = place->is_directory();
-    const bool is_far_link = is_folder && place.depth() > 0 && place->is_symlink();
-    if (is_folder && (passed_over || is_far_link)) place.disable_recursion_pending();
-    if (!passed_over && (!is_folder || is_far_link) && !visit(*place)) return;
-  }
-}
-
-/// Calls visit(path) for each sound below the folder, until it returns false.
-template <class Visit>
-void walk_sounds(const fs::path& folder, const Visit& visit) {
-  walk_files(folder, [&](const fs::directory_entry& entry) {
-    return entry.is_directory() || !is_sound(entry.path()) || visit(entry.path());
-  });
-}
 
 /// The lines of a list of files; empty without one.
 std::set<std::string> listed_in(const fs::path& list) {
@@ -170,12 +138,12 @@ class SoundReader {
   };
 
   void add_silence(std::map<Part, std::vector<std::string>>& files, bool has_lists) {
-    if (is_there(root_ / kNoise)) noise_files_ = sounds_in(root_, root_ / kNoise);
+    if (is_there(root_ / kNoiseFolder)) noise_files_ = sounds_in(root_, root_ / kNoiseFolder);
     const std::vector<std::string>& noises = noise_files_;
     const std::int64_t trained = std::ssize(files[Part::kTrain]);
     if (noises.empty() || !has_lists || trained == 0) {
       if (options_.whole_as_test) return;
-      fail(root_, ": for examples of silence there must be sounds in ", kNoise, ", and parts by ", kTests, " or ",
+      fail(root_, ": for examples of silence there must be sounds in ", kNoiseFolder, ", and parts by ", kTests, " or ",
            kValidation, ", as in Speech Commands");
     }
     for (const std::string& file : noises) {
@@ -307,7 +275,7 @@ class SoundReader {
     std::int64_t links = 0;
     for (const auto& [part, folder] : folders)
       walk_files(folder, [&](const fs::directory_entry& entry) {
-        const std::string ending = ending_of(entry.path());
+        const std::string ending = lower_ending(entry.path());
         const bool is_list = entry.path() == root_ / kTests || entry.path() == root_ / kValidation;
         if (entry.is_directory())
           ++links;
@@ -347,22 +315,6 @@ class SoundReader {
 };
 
 }  // namespace
-
-std::vector<std::string> sounds_in(const fs::path& root, const fs::path& folder) {
-  std::vector<std::string> files;
-  walk_sounds(folder, [&](const fs::path& path) {
-    files.push_back(path.lexically_relative(root).string());
-    return true;
-  });
-  std::ranges::sort(files);
-  return files;
-}
-
-bool has_sounds(const fs::path& folder) {
-  bool found = false;
-  walk_sounds(folder, [&](const fs::path&) { return !(found = true); });
-  return found;
-}
 
 FoundParts read_sounds(const fs::path& root, const std::map<Part, fs::path>& folders, const LoadOptions& options) {
   return SoundReader(root, options).read(folders);

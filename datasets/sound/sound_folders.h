@@ -5,21 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "datasets/dataset.h"
+#include "datasets/load_options.h"
 #include "datasets/part_data.h"
 
 namespace miniqat::datasets {
-
-/// Where SoundOptions::silence is set, training hears the first tenths of a recording of noise; the next is for the
-/// validation part, the last for the test part.
-inline constexpr int kTrainedTenths = 8;
-
-/// Whether there are sound files (sound_endings()) in the folder, at any depth; hidden folders do not count. What lies
-/// in the folder itself may be a link to another one.
-bool has_sounds(const std::filesystem::path& folder);
-
-/// The paths inside `root` of the sounds at any depth below `folder`, in order.
-std::vector<std::string> sounds_in(const std::filesystem::path& root, const std::filesystem::path& folder);
 
 /// Reads the parts of a folder of sounds at `root` as LoadOptions::sounds says. The class of a file is the first
 /// capture of the expression in NumberOptions::target in its path or, without one, the folder that it lies in. A whole

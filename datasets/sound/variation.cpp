@@ -6,7 +6,7 @@
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "datasets/sound/sound.h"
-#include "datasets/sound/sound_folders.h"
+#include "datasets/sound/sound_files.h"
 
 namespace miniqat::datasets {
 namespace {

@@ -9,6 +9,7 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "datasets/dataset.h"
+#include "datasets/known_datasets.h"
 #include "tests/cli/program.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/temp_dir.h"

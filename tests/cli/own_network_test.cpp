@@ -15,7 +15,7 @@
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
-#include "datasets/dataset.h"
+#include "datasets/known_datasets.h"
 #include "importers/onnx/import.h"
 #include "layers/layers.h"
 #include "tests/cli/program.h"

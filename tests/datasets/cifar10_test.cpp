@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "datasets/known_datasets.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "datasets/hold_out.h"
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/datasets/numbers/described.h"
 #include "tests/errors.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/text/error.h"
+#include "datasets/known_datasets.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/datasets/mnist.h"
 #include "tests/errors.h"

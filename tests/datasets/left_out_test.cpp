@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "datasets/dataset.h"
+#include "datasets/known_datasets.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"

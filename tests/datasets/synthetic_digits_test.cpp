@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/threads/parallel.h"
+#include "datasets/known_datasets.h"
 #include "tests/errors.h"
 
 namespace miniqat::datasets::synthetic_digits_test {

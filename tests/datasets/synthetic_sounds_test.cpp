@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/threads/parallel.h"
+#include "datasets/known_datasets.h"
 #include "datasets/synthetic_hums.h"
 #include "tests/datasets/numbers/described.h"
 #include "tests/errors.h"

@@ -1,4 +1,3 @@
-#include "datasets/user_files.h"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +10,7 @@
 #include "core/files/files.h"
 #include "core/threads/parallel.h"
 #include "datasets/decoding.h"
+#include "datasets/known_datasets.h"
 #include "datasets/pictures/read_pictures.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/errors.h"

@@ -8,7 +8,7 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "training/figures.h"
 
 namespace miniqat::training {

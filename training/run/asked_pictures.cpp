@@ -8,6 +8,7 @@
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
+#include "datasets/known_datasets.h"
 #include "datasets/standardise.h"
 #include "datasets/user_files.h"
 #include "training/run/data_of_run.h"

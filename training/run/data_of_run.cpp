@@ -11,7 +11,7 @@
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/class_counts.h"
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/settings_of_data.h"

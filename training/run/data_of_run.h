@@ -10,6 +10,7 @@
 #include "core/files/safetensors.h"
 #include "datasets/dataset.h"
 #include "datasets/hold_out.h"
+#include "datasets/load_options.h"
 #include "training/model_source.h"
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"

@@ -13,6 +13,7 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/known_datasets.h"
 #include "importers/onnx/import.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantizers.h"

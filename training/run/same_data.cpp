@@ -9,7 +9,7 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "training/run/data_of_run.h"
 #include "training/settings/settings.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "datasets/dataset.h"
+#include "datasets/known_datasets.h"
 
 namespace miniqat::training {
 

@@ -14,7 +14,7 @@
 #include "core/text/utf8.h"
 #include "core/threads/parallel.h"
 #include "datasets/data_dir.h"
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"

@@ -9,7 +9,7 @@
 #include "core/text/classic.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"

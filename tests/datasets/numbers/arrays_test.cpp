@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "datasets/arrays/array_numbers.h"
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/datasets/numbers/described.h"
 #include "tests/errors.h"

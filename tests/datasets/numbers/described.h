@@ -8,6 +8,7 @@
 #include "core/text/error.h"
 #include "core/text/suggest.h"
 #include "datasets/dataset.h"
+#include "datasets/known_datasets.h"
 #include "tests/temp_dir.h"
 
 // Data sets of numbers in words: what stands in a file, and what it gives.

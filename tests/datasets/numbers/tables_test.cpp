@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/datasets/numbers/described.h"
 #include "tests/errors.h"

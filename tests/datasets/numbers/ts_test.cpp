@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "core/files/files.h"
-#include "datasets/user_files.h"
+#include "datasets/known_datasets.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/datasets/numbers/described.h"
 #include "tests/errors.h"

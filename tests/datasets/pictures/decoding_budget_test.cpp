@@ -7,6 +7,7 @@
 
 #include "core/platform/interruption.h"
 #include "datasets/decoding.h"
+#include "datasets/pictures/formats.h"
 #include "tests/datasets/dataset_files.h"
 
 namespace miniqat::datasets::decoding_budget_test {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "datasets/pictures/formats.h"
 #include "tests/datasets/dataset_files.h"
 
 namespace miniqat::datasets::orientation_test {

@@ -16,6 +16,7 @@
 
 #include "core/files/files.h"
 #include "datasets/decoding.h"
+#include "datasets/known_datasets.h"
 #include "datasets/pictures/read_pictures.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/errors.h"

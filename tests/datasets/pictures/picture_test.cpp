@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/text/error.h"
+#include "datasets/pictures/formats.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/errors.h"
 

@@ -1,5 +1,6 @@
 #include "datasets/pictures/picture.h"
 
+#include "datasets/pictures/formats.h"
 #include "datasets/pictures/resize.h"
 #include "tests/fuzz/readers/reader.h"
 
