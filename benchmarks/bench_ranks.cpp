@@ -104,19 +104,18 @@ void compare_sizes(Communicator& ranks) {
 }  // namespace miniqat::benchmarks
 
 int main() {
-  std::shared_ptr<miniqat::distributed::Communicator> ranks;
   try {
-    ranks = miniqat::distributed::open_ranks();
-    if (ranks == nullptr) {
+    miniqat::distributed::Communicator& ranks = miniqat::distributed::open_ranks();
+    if (ranks.size() == 1) {
       std::fprintf(stderr, "bench_ranks: start it as several ranks: mpirun -np 2 bench_ranks\n");
       return 2;
     }
-    miniqat::benchmarks::compare_sizes(*ranks);
-    ranks->close();
+    miniqat::benchmarks::compare_sizes(ranks);
+    ranks.close();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_ranks: %s\n", error.what());
-    if (ranks != nullptr) ranks->abort(1);
+    miniqat::distributed::end_ranks(1);
     return 1;
   }
 }

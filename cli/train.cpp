@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 
 #include "bench/roofline.h"
 #include "cli/advice.h"
@@ -36,8 +35,6 @@ struct TrainArguments {
   /// The file for the trace of the profile; "" is the run directory's trace.json. None: nothing is timed.
   std::optional<std::string> profile;
   TrainExtras extras;
-  /// Null without other ranks.
-  std::shared_ptr<distributed::Communicator> ranks;
 };
 
 /// The trace is written last; what would keep it from being written should be known before the run.
@@ -76,17 +73,16 @@ void train_and_show(const TrainSettings& settings, const std::string& asked, con
                     const TrainArguments& arguments, TrainExtras extras) {
   TrainSettings of_ranks = settings;
   of_ranks.data_dir = asked;
-  const std::unique_ptr<RankSide> ranks = lead_ranks(arguments.ranks.get(), of_ranks, extras);
+  RankSide ranks = lead_ranks(of_ranks, extras);
   Profile profile;
   if (arguments.profile) extras.profile = &profile;
   extras.all_names = arguments.verbose;
   {
     TrainDisplay display(arguments.verbose);
-    if (ranks != nullptr)
-      for (const std::string& warning : ranks->warnings()) display.warn(warning);
+    for (const std::string& warning : ranks.warnings()) display.warn(warning);
     train(settings, run, extras, display);
   }
-  if (ranks != nullptr) ranks->close();
+  ranks.close();
   if (!profile.kept().empty())
     report_profile(profile, arguments.profile->empty() ? run.trace() : std::filesystem::path(*arguments.profile));
   InterruptGuard::check();
@@ -173,10 +169,11 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
 void train_as_asked(TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
   const InterruptGuard interrupts;
   const BrokenPipeGuard broken_pipes;
-  arguments.ranks = distributed::open_ranks();
-  const auto watch = watch_for_dead_ranks(arguments.ranks.get());
-  if (arguments.ranks != nullptr && arguments.ranks->rank() > 0)
-    follow_ranks(*arguments.ranks);
+  distributed::Communicator& ranks = distributed::open_ranks();
+  arguments.extras.ranks = &ranks;
+  const auto watch = watch_for_dead_ranks(ranks);
+  if (ranks.rank() > 0)
+    follow_ranks(ranks);
   else if (arguments.extras.resume)
     train_on(arguments, flags);
   else

@@ -59,9 +59,9 @@ int threads_at_work(const distributed::Communicator& ranks, const TrainSettings&
 
 }  // namespace
 
-RankDecoding::RankDecoding(distributed::Communicator& ranks) : ranks_(ranks) { datasets::share_decoding(this); }
+RankDecoding::RankDecoding(distributed::Communicator& ranks) : ranks_(ranks) { datasets::share_decoding(*this); }
 
-RankDecoding::~RankDecoding() { datasets::share_decoding(nullptr); }
+RankDecoding::~RankDecoding() { datasets::share_decoding(datasets::lone_decoding()); }
 
 bool RankDecoding::same(std::uint64_t number) {
   const std::vector<std::uint64_t> all = distributed::gathered(ranks_, number);
@@ -75,21 +75,18 @@ void RankDecoding::spread(int part, std::span<std::byte> bytes) {
     distributed::wait_for(*ranks_.broadcast(bytes.subspan(begin, std::min(kMost, bytes.size() - begin)), part));
 }
 
-RankSide::RankSide(distributed::Communicator& ranks, const TrainSettings& settings)
-    : ranks_(ranks),
-      warnings_(distributed::require_same_build(ranks, threads_at_work(ranks, settings))),
-      exchange_(ranks, static_cast<int>(settings.shards)),
-      decoding_(ranks) {}
-
-void RankSide::put_into(TrainExtras& extras) { extras.ranks = &exchange_; }
+RankSide::RankSide(distributed::Communicator& ranks, const TrainSettings& settings) : ranks_(ranks), decoding_(ranks) {
+  // A process that is alone is like itself, and may have as many threads as it likes.
+  if (ranks.size() > 1) warnings_ = distributed::require_same_build(ranks, threads_at_work(ranks, settings));
+}
 
 void RankSide::close() {
   const distributed::WaitForRanks waits;
   ranks_.close();
 }
 
-std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distributed::Communicator* ranks) {
-  if (ranks == nullptr) return nullptr;
+std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distributed::Communicator& ranks) {
+  if (ranks.size() == 1) return nullptr;
   return std::make_unique<distributed::DeadRankWatch>(InterruptGuard::requested, [] {
     print_error(
         "miniqat train",
@@ -99,14 +96,10 @@ std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distribut
   });
 }
 
-std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const TrainSettings& settings,
-                                     TrainExtras& extras) {
-  if (ranks == nullptr) return nullptr;
-  require_shards_for(*ranks, settings, extras.resume);
-  distributed::broadcast_text(*ranks, word_to_ranks(settings, extras).dump());
-  auto side = std::make_unique<RankSide>(*ranks, settings);
-  side->put_into(extras);
-  return side;
+RankSide lead_ranks(const TrainSettings& settings, const TrainExtras& extras) {
+  require_shards_for(*extras.ranks, settings, extras.resume);
+  distributed::broadcast_text(*extras.ranks, word_to_ranks(settings, extras).dump());
+  return RankSide(*extras.ranks, settings);
 }
 
 void follow_ranks(distributed::Communicator& ranks) {
@@ -120,8 +113,7 @@ void follow_ranks(distributed::Communicator& ranks) {
   settings.threads = std::min<std::int64_t>(settings.threads, default_thread_count());
   set_thread_count(static_cast<int>(settings.threads));
   RankSide side(ranks, settings);
-  TrainExtras extras;
-  side.put_into(extras);
+  TrainExtras extras{.ranks = &ranks};
   if (!word["stop_at"].is_null()) extras.stop_at = word["stop_at"].get<std::int64_t>();
   // For what a rank other than the first writes, which nobody wants.
   const WorkingDirectory scratch;

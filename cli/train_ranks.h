@@ -6,7 +6,6 @@
 
 #include "datasets/decoding.h"
 #include "distributed/communicator.h"
-#include "distributed/rank_exchange.h"
 #include "training/train/trainer.h"
 
 namespace miniqat::cli {
@@ -33,7 +32,6 @@ class RankSide {
   /// Throws Error if the ranks are not alike, or cannot share the shards of the settings. `ranks` must stay.
   RankSide(distributed::Communicator& ranks, const training::TrainSettings& settings);
 
-  void put_into(training::TrainExtras& extras);
   /// Warnings about the ranks' threads and cores.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// The end of all ranks' work.
@@ -42,17 +40,15 @@ class RankSide {
  private:
   distributed::Communicator& ranks_;
   std::vector<std::string> warnings_;
-  distributed::RankExchange exchange_;
   RankDecoding decoding_;
 };
 
-/// Rank 0: tells the others its settings and puts the exchange into `extras`. Null, with nothing done, without others.
-std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const training::TrainSettings& settings,
-                                     training::TrainExtras& extras);
+/// Rank 0: tells the others its settings.
+RankSide lead_ranks(const training::TrainSettings& settings, const training::TrainExtras& extras);
 
 /// Watches for dead ranks. A rank's signals are caught by an InterruptGuard: while the watch lives, a signal ends the
 /// process that waits for a dead rank. Null, with nothing done, without others.
-std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distributed::Communicator* ranks);
+std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distributed::Communicator& ranks);
 
 /// Any other rank: trains as rank 0 says, silently, and keeps no files.
 void follow_ranks(distributed::Communicator& ranks);

@@ -10,7 +10,16 @@ namespace {
 
 DecodeProgress decoding_listener;
 
-SharedDecoding* decoders = nullptr;
+class LoneDecoding : public SharedDecoding {
+ public:
+  int parts() const override { return 1; }
+  int part() const override { return 0; }
+  bool same(std::uint64_t) override { return true; }
+  void spread(int, std::span<std::byte>) override {}
+};
+
+LoneDecoding alone;
+SharedDecoding* decoders = &alone;
 
 }  // namespace
 
@@ -20,9 +29,11 @@ void decoding_went_on(std::int64_t done, std::int64_t all) {
   if (decoding_listener) decoding_listener(done, all);
 }
 
-void share_decoding(SharedDecoding* with) { decoders = with; }
+SharedDecoding& lone_decoding() { return alone; }
 
-SharedDecoding* shared_decoding() { return decoders; }
+void share_decoding(SharedDecoding& with) { decoders = &with; }
+
+SharedDecoding& shared_decoding() { return *decoders; }
 
 std::int64_t first_of_part(const SharedDecoding& with, int part, std::int64_t count) {
   return count * part / with.parts();

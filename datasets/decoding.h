@@ -36,12 +36,15 @@ class SharedDecoding {
   virtual void spread(int part, std::span<std::byte> bytes) = 0;
 };
 
-/// With whom all loading shares its work from now on; null: with nobody. `with` must stay. Not to be changed while
-/// something loads.
-void share_decoding(SharedDecoding* with);
+/// A process that decodes all by itself.
+SharedDecoding& lone_decoding();
 
-/// What share_decoding() was given last, or null.
-SharedDecoding* shared_decoding();
+/// With whom all loading shares its work from now on; at first it is lone_decoding(). `with` must stay. Not to be
+/// changed while something loads.
+void share_decoding(SharedDecoding& with);
+
+/// What share_decoding() was given last.
+SharedDecoding& shared_decoding();
 
 /// The first picture of a part, of `count` pictures: parts follow one another, and `part` may be parts(), the end.
 std::int64_t first_of_part(const SharedDecoding& with, int part, std::int64_t count);

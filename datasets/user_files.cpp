@@ -74,7 +74,7 @@ class UserFiles {
     }
     FoundParts parts = fs::is_directory(path_, failure) ? from_folder() : from_file();
     // Another process may have found pictures there, and asks.
-    if (SharedDecoding* const with = shared_decoding(); with != nullptr && !parts.are_folders) with->same(0);
+    if (!parts.are_folders) shared_decoding().same(0);
     return splits_of(path_, std::move(parts), options_);
   }
 

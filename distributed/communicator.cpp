@@ -46,6 +46,11 @@ std::unique_ptr<Transfer> LoneCommunicator::barrier() { return std::make_unique<
 
 void LoneCommunicator::abort(int status) { std::_Exit(status); }
 
+LoneCommunicator& alone() {
+  static LoneCommunicator communicator;
+  return communicator;
+}
+
 void wait_for(Transfer& transfer, const std::function<void()>& meanwhile) {
   const WaitForRanks waits;
   for (int looks = 0; !transfer.done(); ++looks) {

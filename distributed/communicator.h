@@ -73,6 +73,9 @@ class LoneCommunicator : public Communicator {
   void close() override {}
 };
 
+/// The one of this process. It keeps nothing, so that all may use it.
+LoneCommunicator& alone();
+
 /// Waits until the data have arrived. Calls `meanwhile` between two looks, and lets other processes of the core run.
 void wait_for(
     Transfer& transfer, const std::function<void()>& meanwhile = [] {});

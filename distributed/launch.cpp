@@ -178,16 +178,16 @@ int launched_ranks() {
   return tasks;
 }
 
-std::shared_ptr<Communicator> open_ranks() {
+Communicator& open_ranks() {
   const int ranks = launched_ranks();
-  if (ranks == 1) return nullptr;
+  if (ranks == 1) return alone();
   std::shared_ptr<Communicator> communicator(open_function(ranks)());
   if (communicator->size() != ranks)
     fail("the launcher started ", ranks, " ranks, but MPI sees ", communicator->size(),
          ": the launcher belongs to another MPI than this program was built with",
          std::getenv("SLURM_PROCID") == nullptr ? "" : concat("; ", kInterfaces));
   opened = communicator;
-  return communicator;
+  return *opened;
 }
 
 bool on_one_machine(Communicator& ranks) {

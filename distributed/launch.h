@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,9 @@ bool on_one_machine(Communicator& ranks);
 /// number.
 std::vector<std::string> require_same_build(Communicator& ranks, int threads);
 
-/// The ranks of this run over MPI, or null if there is one rank only: then no MPI library is loaded. Loads
-/// miniqat_mpi.so, which lies beside the program's libraries. Throws Error, which says what to do, if this program was
-/// built without MPI or if the launcher belongs to another MPI.
-std::shared_ptr<Communicator> open_ranks();
+/// The ranks of this run over MPI, until the program ends, or alone() if there is one rank only: then no MPI library is
+/// loaded. Loads miniqat_mpi.so, which lies beside the program's libraries. Throws Error, which says what to do, if
+/// this program was built without MPI or if the launcher belongs to another MPI.
+Communicator& open_ranks();
 
 }  // namespace miniqat::distributed

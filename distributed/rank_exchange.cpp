@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/engine/sweep.h"
 #include "core/text/error.h"
 #include "distributed/launch.h"
 
@@ -65,12 +66,16 @@ void combine_statistics(Communicator& ranks, std::span<ShardStatistic> values, c
 RankExchange::RankExchange(Communicator& ranks, int shards)
     : ranks_(ranks),
       range_(range_of(ranks, shards)),
+      alone_(shards),
       channel_(ranks.channel()),
       sums_(ranks, bucket_options(ranks, shards)) {
   require_subtree(range_);
 }
 
-void RankExchange::start(Tensor& sum) { sums_.hand_over(sum.values<float>()); }
+void RankExchange::start(Tensor& left, const Tensor& right) {
+  if (right.defined()) add_to(left, right);
+  sums_.hand_over(left.values<float>());
+}
 
 void RankExchange::combine(std::span<ShardStatistic> values) {
   sums_.flush();
@@ -81,7 +86,7 @@ void RankExchange::combine(std::span<ShardStatistic> values) {
   std::copy_n(statistics_.begin(), values.size(), values.begin());
 }
 
-void RankExchange::finish() { sums_.finish(); }
+void RankExchange::finish(int) { sums_.finish(); }
 
 void RankExchange::abandon() noexcept { sums_.abandon(); }
 

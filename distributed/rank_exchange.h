@@ -26,14 +26,14 @@ class RankExchange : public ShardExchange {
   RankExchange(Communicator& ranks, int shards);
 
   ShardRange range() const override { return range_; }
-  void start(Tensor& sum) override;
+  void start(Tensor& left, const Tensor& right) override;
   void combine(std::span<ShardStatistic> values) override;
-  void finish() override;
+  void finish(int threads) override;
   void abandon() noexcept override;
   void add_up(std::span<std::int64_t> counts) override;
 
-  /// The exchange for a session; null for a process that is alone, whose steps need none.
-  ShardExchange* exchange() { return is_alone() ? nullptr : this; }
+  /// The exchange for a session: a process that is alone takes no way over buffers.
+  ShardExchange& exchange() { return is_alone() ? static_cast<ShardExchange&>(alone_) : *this; }
   bool is_alone() const { return ranks_.size() == 1; }
   /// The one that owns the run directory and speaks.
   bool leads() const { return ranks_.rank() == 0; }
@@ -56,6 +56,7 @@ class RankExchange : public ShardExchange {
  private:
   Communicator& ranks_;
   ShardRange range_;
+  LoneExchange alone_;
   std::unique_ptr<Communicator> channel_;
   TensorSums sums_;
   /// The step's, and this class's own behind them.

@@ -76,12 +76,12 @@ class Recorder : public ShardExchange {
     times_.step = seconds();
     return times_;
   }
-  void start(Tensor& sum) override { times_.tensors.push_back({seconds(), sum.elements()}); }
+  void start(Tensor& sum, const Tensor&) override { times_.tensors.push_back({seconds(), sum.elements()}); }
   void combine(std::span<ShardStatistic> values) override {
     times_.backward = seconds();
     times_.statistics = values.size();
   }
-  void finish() override {}
+  void finish(int) override {}
   void abandon() noexcept override {}
   void add_up(std::span<std::int64_t>) override {}
 
@@ -105,10 +105,10 @@ std::unique_ptr<bench::NoiseTraining> make_training(const char* model, std::int6
 /// One process, or several ranks that do the same at the same time.
 class Rounds {
  public:
-  Rounds(Communicator* ranks, const char* model, std::int64_t batch)
+  Rounds(Communicator& ranks, const char* model, std::int64_t batch)
       : ranks_(ranks), recorder_(range_of(ranks)), alone_(make_training(model, batch, recorder_)) {
-    if (ranks != nullptr) {
-      exchange_ = std::make_unique<RankExchange>(*ranks, ranks->size());
+    if (ranks.size() > 1) {
+      exchange_ = std::make_unique<RankExchange>(ranks, ranks.size());
       together_ = make_training(model, batch, *exchange_);
     }
     recorder_.begin();
@@ -137,38 +137,36 @@ class Rounds {
     for (const HandOver& tensor : middle->tensors)
       std::printf("tensor %.7f %lld\n", tensor.seconds, static_cast<long long>(tensor.floats));
     std::printf("backward %.7f\nstep %.7f\nstatistics %zu\n", middle->backward, middle->step, middle->statistics);
-    if (ranks_ != nullptr) {
+    if (exchange_) {
       std::ranges::sort(seconds_together_);
-      std::printf("together %d %.7f\n", ranks_->size(), seconds_together_[seconds_together_.size() / 2]);
+      std::printf("together %d %.7f\n", ranks_.size(), seconds_together_[seconds_together_.size() / 2]);
     }
     std::printf("rounds %d %d\n", kept_, tried_);
   }
 
  private:
-  static ShardRange range_of(const Communicator* ranks) {
-    if (ranks == nullptr) return {.total = 2, .first = 0, .count = 1};
-    return {.total = ranks->size(), .first = ranks->rank(), .count = 1};
+  /// A process that is alone has half of a batch.
+  static ShardRange range_of(const Communicator& ranks) {
+    return {.total = std::max(2, ranks.size()), .first = ranks.rank(), .count = 1};
   }
-  double slowest(double seconds) {
-    return ranks_ == nullptr ? seconds : std::ranges::max(distributed::gathered(*ranks_, seconds));
-  }
+  double slowest(double seconds) { return std::ranges::max(distributed::gathered(ranks_, seconds)); }
 
   void round() {
     round_.clear();
-    if (ranks_ != nullptr) distributed::wait_for(*ranks_->barrier());
+    distributed::wait_for(*ranks_.barrier());
     for (int step = 0; step < steps_; ++step) {
       recorder_.begin();
       alone_->step();
       round_.push_back(recorder_.end());
     }
-    if (ranks_ == nullptr) return;
-    distributed::wait_for(*ranks_->barrier());
+    if (!exchange_) return;
+    distributed::wait_for(*ranks_.barrier());
     const double begin = now();
     for (int step = 0; step < steps_; ++step) together_->step();
     block_ = slowest((now() - begin) / steps_);
   }
 
-  Communicator* ranks_;
+  Communicator& ranks_;
   Recorder recorder_;
   std::unique_ptr<bench::NoiseTraining> alone_;
   std::unique_ptr<RankExchange> exchange_;
@@ -182,10 +180,10 @@ class Rounds {
   std::vector<double> seconds_together_;
 };
 
-void measure(Communicator* ranks, const char* model, std::int64_t batch) {
+void measure(Communicator& ranks, const char* model, std::int64_t batch) {
   Rounds rounds(ranks, model, batch);
   rounds.run();
-  if (ranks == nullptr || ranks->rank() == 0) rounds.print();
+  if (ranks.rank() == 0) rounds.print();
 }
 
 }  // namespace
@@ -196,15 +194,14 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: bench_schedule MODEL [BATCH]\n");
     return 2;
   }
-  std::shared_ptr<miniqat::distributed::Communicator> ranks;
   try {
-    ranks = miniqat::distributed::open_ranks();
-    miniqat::benchmarks::measure(ranks.get(), words[1], count == 3 ? std::atoll(words[2]) : 128);
-    if (ranks != nullptr) ranks->close();
+    miniqat::distributed::Communicator& ranks = miniqat::distributed::open_ranks();
+    miniqat::benchmarks::measure(ranks, words[1], count == 3 ? std::atoll(words[2]) : 128);
+    ranks.close();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_schedule: %s\n", error.what());
-    if (ranks != nullptr) ranks->abort(1);
+    miniqat::distributed::end_ranks(1);
     return 1;
   }
 }

@@ -72,13 +72,13 @@ int train_in_turns(Communicator& ranks, const std::vector<std::string>& argument
 }
 
 int run_ranks(const std::vector<std::string>& arguments) {
-  const std::shared_ptr<Communicator> ranks = distributed::open_ranks();
-  if (ranks == nullptr || arguments.size() != 4) {
+  Communicator& ranks = distributed::open_ranks();
+  if (ranks.size() == 1 || arguments.size() != 4) {
     std::fprintf(stderr, "usage: mpirun -np N peer_ranks MODEL BATCH SIDE float|single\n");
     return 2;
   }
-  const int status = train_in_turns(*ranks, arguments);
-  ranks->close();
+  const int status = train_in_turns(ranks, arguments);
+  ranks.close();
   return status;
 }
 

@@ -96,7 +96,7 @@ void Session::forget_plans() {
 
 void Session::set_shards(const ShardOptions& options) {
   std::unique_ptr<ShardedSteps> steps;
-  if (options.range.total != 1 || options.exchange != nullptr) steps = std::make_unique<ShardedSteps>(options);
+  if (options.range.total != 1) steps = std::make_unique<ShardedSteps>(options);
   forget_plans();
   shards_ = std::move(steps);
 }

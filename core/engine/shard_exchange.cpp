@@ -2,12 +2,27 @@
 
 #include <bit>
 
+#include "core/graph/op.h"
 #include "core/text/error.h"
+#include "core/threads/parallel.h"
 
 namespace miniqat {
 namespace {
 
 bool is_power_of_two(int number) { return number > 0 && std::has_single_bit(static_cast<unsigned>(number)); }
+
+template <class T>
+void scale(T* x, std::int64_t n, T factor) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+/// x = (x + y) * factor.
+template <class T>
+void add_and_scale(T* x, const T* y, std::int64_t n, T factor) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] = (x[i] + y[i]) * factor;
+}
 
 }  // namespace
 
@@ -28,6 +43,22 @@ void add_in_tree(std::span<float* const> parts, std::int64_t n) {
 #pragma omp simd
       for (std::int64_t i = 0; i < n; ++i) left[i] += right[i];
     }
+}
+
+/// Division by a power of two is exact (but for denormals, which are 0).
+void LoneExchange::finish(int threads) {
+  const ComputeScope computing(threads);
+  for (Halves& halves : started_)
+    with_float_type(halves.left, [&]<class T>(T) {
+      const T share = T(1) / static_cast<T>(shards_);
+      T* to = halves.left.data<T>();
+      const T* more = halves.right.defined() ? halves.right.data<T>() : nullptr;
+      parallel_for(halves.left.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+        more == nullptr ? scale(to + begin, end - begin, share)
+                        : add_and_scale(to + begin, more + begin, end - begin, share);
+      });
+    });
+  started_.clear();
 }
 
 }  // namespace miniqat

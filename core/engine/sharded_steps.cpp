@@ -72,7 +72,7 @@ const ShardRange& checked(const ShardOptions& options) {
 /// Calls abandon() unless the step has come to the exchange's combine().
 class LeavesTogether {
  public:
-  explicit LeavesTogether(ShardExchange* exchange) : exchange_(exchange) {}
+  explicit LeavesTogether(ShardExchange& exchange) : exchange_(&exchange) {}
   ~LeavesTogether() {
     if (exchange_ != nullptr) exchange_->abandon();
   }
@@ -101,31 +101,19 @@ std::vector<std::vector<std::size_t>> completion(const Plan& plan) {
   return complete;
 }
 
-template <class T>
-void scale(T* x, std::int64_t n, T factor) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
-}
-
-/// x = (x + y) * factor.
-template <class T>
-void add_and_scale(T* x, const T* y, std::int64_t n, T factor) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) x[i] = (x[i] + y[i]) * factor;
-}
-
 }  // namespace
 
 ShardedSteps::ShardedSteps(const ShardOptions& options)
     : range_(checked(options)),
-      exchange_(options.exchange),
+      alone_(range_.total),
+      exchange_(options.exchange != nullptr ? *options.exchange : alone_),
       threads_(std::min(options.at_once, options.range.count) * options.threads),
       workers_(std::min(options.at_once, options.range.count), options.threads),
       statistics_(static_cast<std::size_t>(range_.count)),
       losses_(static_cast<std::size_t>(range_.count)) {
-  if (exchange_ != nullptr && exchange_->range() != range_) fail("the exchange is for other shards than the session");
-  if (exchange_ == nullptr && range_.count != range_.total)
-    fail(range_.count, " of ", range_.total, " shards need an exchange for the others");
+  if (exchange_.range() != range_)
+    fail("the session has ", range_.count, " of ", range_.total,
+         " shards, but its exchange is for other shards, or it has none");
 }
 
 ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, const BindVariables& bind_variables) {
@@ -142,7 +130,6 @@ ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, con
   plan.complete_after = completion(plan.first());
   plan.tree = std::make_unique<GradientTree>(range_.count, request.gradient_targets.size());
   plan.gradients.resize(request.gradient_targets.size());
-  plan.right_halves.resize(request.gradient_targets.size());
   return plan;
 }
 
@@ -155,12 +142,9 @@ double ShardedSteps::compute(ShardedPlan& plan, const Graph& graph, const Feeds&
   workers_.run([&](int worker) { compute_slices(plan, slices, how, worker); });
   together.reached();
   combine_statistics();
-  if (exchange_ != nullptr) {
-    exchange_->combine(statistics_.front());
-    exchange_->finish();
-  }
+  exchange_.combine(statistics_.front());
+  exchange_.finish(threads_);
   store_observed(plan, how.backend);
-  take_means(plan);
   return statistics_.front().front().a / range_.total;
 }
 
@@ -192,11 +176,7 @@ void ShardedSteps::add_gradients(ShardedPlan& plan, const Plan& of_worker, std::
   for (const std::size_t k : plan.complete_after[step])
     if (std::optional<GradientHalves> halves = plan.tree->add(k, local, *of_worker.gradients[k], last)) {
       plan.gradients[k] = halves->left;
-      plan.right_halves[k] = halves->right;
-      if (exchange_ == nullptr) continue;
-      if (halves->right.defined()) add_to(halves->left, halves->right);
-      plan.right_halves[k] = {};
-      exchange_->start(plan.gradients[k]);
+      exchange_.start(plan.gradients[k], halves->right);
     }
 }
 
@@ -215,31 +195,11 @@ void ShardedSteps::store_observed(ShardedPlan& plan, Backend backend) const {
     if (!step.context.observed.empty()) as<ObservesBatch>(*step.op)->store_observed(step.context, backend);
 }
 
-/// Division by a power of two is exact (but for denormals, which are 0). An exchange has done it.
-void ShardedSteps::take_means(ShardedPlan& plan) const {
-  if (exchange_ != nullptr) return;
-  const ComputeScope computing(threads_);
-  for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
-    Tensor& sum = plan.gradients[k];
-    const Tensor& right = plan.right_halves[k];
-    if (!sum.defined()) continue;
-    with_float_type(sum, [&]<class T>(T) {
-      const T share = T(1) / static_cast<T>(range_.total);
-      T* to = sum.data<T>();
-      const T* more = right.defined() ? right.data<T>() : nullptr;
-      parallel_for(sum.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-        more == nullptr ? scale(to + begin, end - begin, share)
-                        : add_and_scale(to + begin, more + begin, end - begin, share);
-      });
-    });
-  }
-}
-
 std::vector<int> ShardedSteps::non_finite_slices() const {
   std::vector<std::int64_t> bad(static_cast<std::size_t>(range_.total), 0);
   for (std::size_t local = 0; local < losses_.size(); ++local)
     bad[static_cast<std::size_t>(range_.first) + local] = std::isfinite(losses_[local]) ? 0 : 1;
-  if (exchange_ != nullptr) exchange_->add_up(bad);
+  exchange_.add_up(bad);
   std::vector<int> slices;
   for (std::size_t k = 0; k < bad.size(); ++k)
     if (bad[k] != 0) slices.push_back(static_cast<int>(k));

@@ -83,8 +83,6 @@ struct ShardedPlan {
   /// In the order of PlanRequest::gradient_targets: after compute() the mean over all slices; undefined where the
   /// gradient does not reach a target.
   std::vector<Tensor> gradients;
-  /// During compute() what is still to be added to each; undefined if nothing is.
-  std::vector<Tensor> right_halves;
 
   /// The plan whose staged tensors compute() leaves as the whole batch has them.
   Plan& first() const { return *plans.front(); }
@@ -119,10 +117,11 @@ class ShardedSteps {
   void add_gradients(ShardedPlan& plan, const Plan& of_worker, std::size_t step, int local, bool last);
   void combine_statistics();
   void store_observed(ShardedPlan& plan, Backend backend) const;
-  void take_means(ShardedPlan& plan) const;
 
   ShardRange range_;
-  ShardExchange* exchange_;
+  LoneExchange alone_;
+  /// To the other processes, or alone_.
+  ShardExchange& exchange_;
   const int threads_;
   WorkerThreads workers_;
   std::map<std::string, ShardedPlan> plans_;

@@ -60,8 +60,7 @@ class PartFolders {
 
   PartsOfFolders read() {
     list();
-    SharedDecoding* with = shared_decoding();
-    if (with != nullptr && !with->same(hash_of_names(lists_))) with = nullptr;
+    SharedDecoding& with = shared_decoding().same(hash_of_names(lists_)) ? shared_decoding() : lone_decoding();
     PartsOfFolders result;
     PictureOptions how = options_.pictures;
     for (const ClassFolders& list : lists_) {
@@ -97,14 +96,14 @@ class PartFolders {
     }
   }
 
-  /// `with`: null, or the processes that read this folder, too.
-  DecodedPart decode(const ClassFolders& list, const PictureOptions& how, SharedDecoding* with) const {
+  /// `all`: the processes that read this folder.
+  DecodedPart decode(const ClassFolders& list, const PictureOptions& how, SharedDecoding& all) const {
     const PictureCache cache(list, how);
     std::optional<PictureCache::Kept> kept = cache.kept();
     std::uint64_t hash = kept ? 1 : 0;
     for (const std::int64_t place : kept ? kept->broken : std::vector<std::int64_t>())
       hash = mix(hash, static_cast<std::uint64_t>(place));
-    if (with != nullptr && !with->same(hash)) with = nullptr;
+    SharedDecoding* with = all.same(hash) ? &all : &lone_decoding();
     // A file that could not be read then may be readable now.
     if (kept) {
       BrokenFiles broken = read_again(list, kept->broken, how, kept->images);
@@ -115,12 +114,11 @@ class PartFolders {
     if (shape && options_.accept) options_.accept(*shape);
     std::uint64_t found = shape ? hash_text(concat(*shape)) : 0;
     for (const std::int64_t place : places_of(broken)) found = mix(found, static_cast<std::uint64_t>(place));
-    if (with != nullptr && !with->same(found)) with = nullptr;
+    if (!with->same(found)) with = &lone_decoding();
     Tensor images;
     while (shape) {
       const std::size_t before = broken.size();
-      images =
-          with != nullptr ? read_pictures(list, *shape, how, broken, *with) : read_pictures(list, *shape, how, broken);
+      images = read_pictures(list, *shape, how, broken, *with);
       if (broken.size() == before) break;
       // A file with a good head may have been the only one in colour.
       const std::optional<Shape> without = shape_of_pictures(list, how, broken);

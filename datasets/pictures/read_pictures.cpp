@@ -164,10 +164,6 @@ void share_broken(const ClassFolders& folders, const PictureOptions& options, Te
   broken.merge(read_again(folders, news, options, images));
 }
 
-Tensor room_for(const ClassFolders& folders, const Shape& shape) {
-  return Tensor(Shape{all_files(folders).end, shape[0], shape[1], shape[2]}, DType::kUInt8);
-}
-
 }  // namespace
 
 std::optional<Shape> shape_of_pictures(const ClassFolders& folders, const PictureOptions& options,
@@ -197,16 +193,9 @@ std::optional<Shape> shape_of_pictures(const ClassFolders& folders, const Pictur
 }
 
 Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options,
-                     BrokenFiles& broken) {
-  Tensor images = room_for(folders, shape);
-  decode(folders, all_files(folders), options, images, broken);
-  return images;
-}
-
-Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options,
                      BrokenFiles& broken, SharedDecoding& with) {
-  Tensor images = room_for(folders, shape);
-  const std::int64_t count = images.shape()[0];
+  const std::int64_t count = all_files(folders).end;
+  Tensor images(Shape{count, shape[0], shape[1], shape[2]}, DType::kUInt8);
   decode(folders, {first_of_part(with, with.part(), count), first_of_part(with, with.part() + 1, count)}, options,
          images, broken);
   put_together(with, images);

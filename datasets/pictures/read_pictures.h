@@ -23,14 +23,10 @@ std::optional<Shape> shape_of_pictures(const ClassFolders& folders, const Pictur
 
 /// Decodes them all on all threads: [n, h, w, c] uint8. Tells of its progress (datasets/decoding.h). A file that
 /// is no picture, damaged, or has another size where the options give none becomes `broken`, and its picture zeros;
-/// those that are there already are not opened.
+/// those that are there already are not opened. Processes decode a part each: all read the same names of files as
+/// pictures of one shape, and know the same broken files before and after.
 Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options,
-                     BrokenFiles& broken);
-
-/// The same with other processes, a part each: all read the same names of files as pictures of one shape, and know the
-/// same broken files before and after.
-Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options,
-                     BrokenFiles& broken, SharedDecoding& with);
+                     BrokenFiles& broken, SharedDecoding& with = lone_decoding());
 
 /// Decodes some of them again into `images`, all of read_pictures(). Returns those that are broken.
 BrokenFiles read_again(const ClassFolders& folders, const std::vector<std::int64_t>& places,

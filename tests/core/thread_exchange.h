@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/engine/shard_exchange.h"
+#include "core/engine/sweep.h"
 
 namespace miniqat::testing {
 
@@ -50,7 +51,10 @@ class ThreadGroup {
     Exchange(ThreadGroup& group, int process, const ShardRange& range)
         : group_(group), process_(process), range_(range) {}
     ShardRange range() const override { return range_; }
-    void start(Tensor& sum) override { own().started.push_back(&sum); }
+    void start(Tensor& left, const Tensor& right) override {
+      if (right.defined()) add_to(left, right);
+      own().started.push_back(&left);
+    }
     void combine(std::span<ShardStatistic> values) override {
       own().statistics.assign(values.begin(), values.end());
       group_.barrier_.arrive_and_wait();
@@ -61,7 +65,7 @@ class ThreadGroup {
       std::ranges::copy(parts.front(), values.begin());
       group_.barrier_.arrive_and_wait();
     }
-    void finish() override {
+    void finish(int) override {
       group_.barrier_.arrive_and_wait();
       if (process_ == 0) group_.add_gradients();
       group_.barrier_.arrive_and_wait();

@@ -33,12 +33,12 @@ INSTANTIATE_TEST_SUITE_P(, MpiSums, ::testing::Values(2, 4, 8));
 
 TEST(OnRanks, CheckAllSums) {
   if (launched_ranks() == 1) GTEST_SKIP() << "skipped: for the ranks that MpiSums starts";
-  const std::shared_ptr<Communicator> ranks = open_ranks();
-  check_small_talk(*ranks);
+  Communicator& ranks = open_ranks();
+  check_small_talk(ranks);
   for (const SumWay way : {SumWay::kGather, SumWay::kSlices, SumWay::kHalves, SumWay::kWhole})
-    check_tree_sums(*ranks, way);
-  check_tree_sums(*ranks, SumWay::kHalves, std::chrono::microseconds(50));
-  ranks->close();
+    check_tree_sums(ranks, way);
+  check_tree_sums(ranks, SumWay::kHalves, std::chrono::microseconds(50));
+  ranks.close();
 }
 
 }  // namespace

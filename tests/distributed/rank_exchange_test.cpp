@@ -49,7 +49,7 @@ TEST(RankExchangeTest, StatisticsAreCombinedInTheTreesOrder) {
         RankExchange exchange(communicator, ranks);
         std::vector<ShardStatistic> values = statistics_of(communicator.rank(), length);
         exchange.combine(values);
-        exchange.finish();
+        exchange.finish(1);
         for (std::size_t i = 0; i < values.size(); ++i)
           if (!same_bits(values[i].a, expected[i].a) || !same_bits(values[i].b, expected[i].b))
             fail("statistic ", i, " of ", ranks, " ranks: ", values[i].a, ", the tree has ", expected[i].a);
@@ -63,7 +63,7 @@ TEST(RankExchangeTest, AWishToStopOfOneRankReachesAll) {
     if (exchange.range() != ShardRange{.total = 8, .first = 2 * communicator.rank(), .count = 2}) fail("wrong shards");
     const auto step = [&] {
       exchange.combine({});
-      exchange.finish();
+      exchange.finish(1);
     };
     step();
     if (exchange.stop_asked()) fail("nobody asked");
@@ -102,7 +102,8 @@ TEST(RankExchangeTest, AProcessThatIsAloneAsksNobody) {
   RankExchange exchange(alone, 4);
   EXPECT_TRUE(exchange.is_alone());
   EXPECT_TRUE(exchange.leads());
-  EXPECT_EQ(exchange.exchange(), nullptr) << "a session computes all shards by itself";
+  EXPECT_NE(&exchange.exchange(), &exchange) << "a session computes all shards by itself";
+  EXPECT_EQ(exchange.exchange().range(), exchange.range());
   EXPECT_EQ(exchange.range(), (ShardRange{.total = 4, .first = 0, .count = 4}));
   EXPECT_EQ(exchange.share("the word"), "the word");
   EXPECT_TRUE(exchange.share_answer(true));

@@ -44,12 +44,10 @@ Evaluation SharedEvaluation::evaluate(const Safetensors& checkpoint, const datas
     datasets::for_each_batch(dataset, size, evaluate_batch,
                              {.first = first + worker, .last = last, .stride = workers_.count()});
   });
-  if (options_.exchange != nullptr) {
-    std::vector<std::int64_t> bits(scores.size());
-    std::ranges::transform(scores, bits.begin(), [](double score) { return std::bit_cast<std::int64_t>(score); });
-    options_.exchange->add_up(bits);
-    std::ranges::transform(bits, scores.begin(), [](std::int64_t one) { return std::bit_cast<double>(one); });
-  }
+  std::vector<std::int64_t> bits(scores.size());
+  std::ranges::transform(scores, bits.begin(), [](double score) { return std::bit_cast<std::int64_t>(score); });
+  options_.exchange->add_up(bits);
+  std::ranges::transform(bits, scores.begin(), [](std::int64_t one) { return std::bit_cast<double>(one); });
   return task_.conclude({.scores = scores,
                          .each = static_cast<std::size_t>(each),
                          .outputs = outputs_,

@@ -71,12 +71,10 @@ void Pace::resume() {
   running_ = true;
 }
 
-RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras,
-                 distributed::RankExchange& ranks, RunObserver& observer)
+RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
     : task_(task),
       run_(run),
       extras_(extras),
-      ranks_(ranks),
       observer_(observer),
       save_interval_(task.settings.save_every),
       watch_(task, run.path().string(), observer),
@@ -89,10 +87,10 @@ bool RunLife::killed_before_its_first_checkpoint() const {
 
 void RunLife::share() {
   const Json own = {{"complete", is_complete()}, {"reported_step", reported_step_}};
-  const Json of_leader = Json::parse(ranks_.share(own.dump()));
+  const Json of_leader = Json::parse(task_.ranks.share(own.dump()));
   complete_ = of_leader["complete"].get<bool>();
   reported_step_ = of_leader["reported_step"].get<std::int64_t>();
-  share_state(task_.session, ranks_);
+  share_state(task_.session, task_.ranks);
 }
 
 bool RunLife::is_complete() const {
@@ -289,7 +287,7 @@ void RunLife::note_failure(const std::string& text) const {
 
 void RunLife::save() {
   // The leader's is the run's.
-  if (!ranks_.leads()) return note_saved();
+  if (!task_.ranks.leads()) return note_saved();
   Safetensors content = task_.session.checkpoint();
   keep_trained(content, trained_);
   run_.metrics().sync();
@@ -394,8 +392,8 @@ bool RunLife::has_its_statistics() {
 
 /// The leader makes them, so that a signal to another rank cannot part the ranks here.
 bool RunLife::has_shared_statistics() {
-  const bool has = ranks_.share_answer(ranks_.leads() && has_its_statistics());
-  share_state(task_.session, ranks_);
+  const bool has = task_.ranks.share_answer(task_.ranks.leads() && has_its_statistics());
+  share_state(task_.session, task_.ranks);
   return has;
 }
 

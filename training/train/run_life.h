@@ -52,8 +52,7 @@ class Pace {
 class RunLife : public StepHook {
  public:
   /// All of them must stay; the directory is locked.
-  RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, distributed::RankExchange& ranks,
-          RunObserver& observer);
+  RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer);
 
   /// A new run's first files, or the checkpoint of the one that goes on; all ranks are where the leader is then. Throws
   /// UsageError, having changed nothing, for a --stop-at that is over or beyond the end, and a run that would become
@@ -106,7 +105,6 @@ class RunLife : public StepHook {
   TrainingTask& task_;
   const RunDirectory& run_;
   const TrainExtras& extras_;
-  distributed::RankExchange& ranks_;
   RunObserver& observer_;
   const SaveInterval save_interval_;
   EvaluationWatch watch_;

@@ -39,16 +39,16 @@ std::uint64_t hash_of(const datasets::Dataset& part) {
 
 }  // namespace
 
-void require_same_task(const TrainingTask& task, distributed::RankExchange& ranks) {
+void require_same_task(TrainingTask& task) {
   const std::string& data = task.settings.dataset;
   const auto require_same = [&](const datasets::Dataset& part, const char* name) {
-    ranks.require_same([&] { return hash_of(part); }, concat(name, " ", part.noun(), "s of ", data));
+    task.ranks.require_same([&] { return hash_of(part); }, concat(name, " ", part.noun(), "s of ", data));
   };
   require_same(task.data.train, "training");
   require_same(task.data.test, "test");
   if (task.data.validation) require_same(*task.data.validation, "validation");
-  ranks.require_same([&] { return hash_text(graph_to_json(task.training.graph)); },
-                     concat("networks of ", task.settings.model));
+  task.ranks.require_same([&] { return hash_text(graph_to_json(task.training.graph)); },
+                          concat("networks of ", task.settings.model));
 }
 
 void share_state(Session& session, distributed::RankExchange& ranks) {

@@ -11,7 +11,7 @@ namespace miniqat::training {
 /// Before the first step, and before anything is written: throws Error unless all ranks have the same network, with its
 /// quantizers, and the same pictures and labels, in the same order. Of more than 256 MiB of pictures only as many are
 /// compared, evenly spread, and all labels.
-void require_same_task(const TrainingTask& task, distributed::RankExchange& ranks);
+void require_same_task(TrainingTask& task);
 
 /// All ranks get the leader's variables, optimizer state and counters: those of a new run, or of a checkpoint that only
 /// the leader has read.

@@ -35,18 +35,12 @@ namespace {
 /// One training run from its first file to its summary.
 class Trainer {
  public:
-  Trainer(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, distributed::RankExchange& ranks,
-          RunObserver& observer)
-      : run_(run),
-        extras_(extras),
-        ranks_(ranks),
-        observer_(observer),
-        task_(task),
-        life_(task, run, extras, ranks, observer) {}
+  Trainer(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
+      : run_(run), extras_(extras), observer_(observer), task_(task), life_(task, run, extras, observer) {}
 
   void run() {
     if (wants_to_stop()) return;
-    require_same_task(task_, ranks_);
+    require_same_task(task_);
     life_.begin();
     observer_.on_begin(task_, run_);
     say_what_decides();
@@ -85,8 +79,8 @@ class Trainer {
  private:
   /// Gives the same answer on all ranks: whoever wants it is heard with the next step.
   bool wants_to_stop() {
-    if (observer_.wants_to_stop()) ranks_.ask_to_stop();
-    return ranks_.stop_asked();
+    if (observer_.wants_to_stop()) task_.ranks.ask_to_stop();
+    return task_.ranks.stop_asked();
   }
 
   void say_what_decides() {
@@ -166,7 +160,7 @@ class Trainer {
     RangeStart ranges(task_, observer_);
     ChanceWatch chance(task_, observer_);
     CoreWatch cores(observer_);
-    StateComparison comparison(session, ranks_);
+    StateComparison comparison(session, task_.ranks);
     const std::vector<StepHook*> hooks = {&chance, &cores, &comparison, &ranges, &life_};
     for (bool stops = wants_to_stop(); session.step() < last && !stops;) {
       for (StepHook* hook : hooks) hook->before_step();
@@ -190,8 +184,8 @@ class Trainer {
     const std::int64_t slice = settings.slice_size();
     return std::make_unique<datasets::Loader>(
         task_.data.train, datasets::Loader::Options{.batch_size = settings.batch_size,
-                                                    .first_row = slice * task_.shards.first,
-                                                    .rows = slice * task_.shards.count,
+                                                    .first_row = slice * task_.ranks.range().first,
+                                                    .rows = slice * task_.ranks.range().count,
                                                     .shuffle = !settings.no_shuffle,
                                                     .seed = static_cast<std::uint64_t>(settings.seed),
                                                     .first_batch = task_.session.step(),
@@ -212,7 +206,6 @@ class Trainer {
 
   const RunDirectory& run_;
   const TrainExtras& extras_;
-  distributed::RankExchange& ranks_;
   RunObserver& observer_;
   TrainingTask& task_;
   RunLife life_;
@@ -235,15 +228,11 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   // Outside of its steps, too, a run with shards has one thread number, whatever the machine.
   std::optional<ComputeScope> computing;
   if (settings.has_shards()) computing.emplace(static_cast<int>(settings.threads_per_shard));
-  distributed::LoneCommunicator alone;
-  std::optional<distributed::RankExchange> own;
-  distributed::RankExchange& ranks =
-      extras.ranks != nullptr ? *extras.ranks : own.emplace(alone, static_cast<int>(settings.shards));
   // Other ranks would wait for the sums of a step that one has given up: they agree on a stop between two steps.
   std::optional<InterruptionScope> together;
-  if (!ranks.is_alone()) together.emplace(nullptr);
+  if (extras.ranks->size() > 1) together.emplace(nullptr);
   if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
-  TrainingTask task(settings, ranks.exchange());
+  TrainingTask task(settings, *extras.ranks);
   // The calibration knows the data that decide between it and the training.
   if (extras.is_stage && !extras.resume)
     require_same_data(RunDirectory::open(settings.init_checkpoint), settings.dataset, task.data);
@@ -252,7 +241,7 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
     refuse_ignored_decay(task.settings, extras.given);
     require_roundable(task);
   }
-  Trainer(task, run, extras, ranks, observer).run();
+  Trainer(task, run, extras, observer).run();
 }
 
 }  // namespace miniqat::training

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/engine/profile.h"
-#include "distributed/rank_exchange.h"
+#include "distributed/communicator.h"
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"
 #include "training/settings/train_settings.h"
@@ -38,9 +38,9 @@ struct TrainExtras {
   bool is_stage = false;
   /// Takes the times of the steps; null: nothing is timed.
   Profile* profile = nullptr;
-  /// To the processes that compute the other shards of each batch: the first of them leads, keeps the run directory and
-  /// decides; the others follow it. Null: this process is alone.
-  distributed::RankExchange* ranks = nullptr;
+  /// The processes that compute a batch's shards; must stay. The first of them leads, keeps the run directory and
+  /// decides; the others follow it.
+  distributed::Communicator* ranks = &distributed::alone();
 };
 
 /// The command line that goes on with the run.

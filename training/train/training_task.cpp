@@ -28,14 +28,6 @@ std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& se
   return batches;
 }
 
-ShardRange shards_of(const TrainSettings& settings, const ShardExchange* exchange) {
-  const auto total = static_cast<int>(settings.shards);
-  const ShardRange range =
-      exchange == nullptr ? ShardRange{.total = total, .first = 0, .count = total} : exchange->range();
-  if (range.total != total) fail("the processes have ", counted(range.total, "shard"), ", the run ", total);
-  return range;
-}
-
 /// Throws UsageError unless the graph file `model` is a float network.
 void require_float(const Graph& graph, const std::string& model) {
   const quantize::Quantization found = quantize::quantization_of(graph);
@@ -124,24 +116,23 @@ SessionOptions session_options(const TrainSettings& settings) {
 
 }  // namespace
 
-TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
-    : TrainingTask(wanted, others, make_networks(wanted)) {}
+TrainingTask::TrainingTask(const TrainSettings& wanted, distributed::Communicator& all)
+    : TrainingTask(wanted, all, make_networks(wanted)) {}
 
-TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others, TrainingNetworks networks)
+TrainingTask::TrainingTask(const TrainSettings& wanted, distributed::Communicator& all, TrainingNetworks networks)
     : TrainingNetworks(std::move(networks)),
       settings(settled(wanted, *training.task)),
-      exchange(others),
+      ranks(all, static_cast<int>(settings.shards)),
       delays(training.graph),
       session(training.graph, session_options(settings)),
       test_session(evaluation.graph, session_options(settings)) {
-  shards = shards_of(settings, exchange);
   quantization = quantize::quantization_of(training.graph);
   steps_per_epoch = whole_batches(data, settings);
   total_steps = length_of(settings);
   require_asked_data();
   optimizer = make_optimizer(settings, {.steps = total_steps, .epoch = steps_per_epoch});
   require_numbers_to_normalise(training, settings);
-  if (shards.total > 1) compute_in_shards();
+  if (settings.shards > 1) compute_in_shards();
   if (std::string note = note_on_outputs(); !note.empty()) report.remarks.push_back(std::move(note));
   if (dampens())
     for (Graph* graph : {&training.graph, &evaluation.graph}) dampen_weights(*graph);
@@ -156,10 +147,10 @@ void TrainingTask::require_asked_data() const {
 }
 
 void TrainingTask::compute_in_shards() {
-  const ShardOptions options{.range = shards,
+  const ShardOptions options{.range = ranks.range(),
                              .threads = static_cast<int>(settings.threads_per_shard),
                              .at_once = static_cast<int>(settings.slices_at_once()),
-                             .exchange = exchange};
+                             .exchange = &ranks.exchange()};
   session.set_shards(options);
   shared_evaluation = std::make_unique<SharedEvaluation>(evaluation, session_options(settings), options);
 }

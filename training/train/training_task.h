@@ -7,6 +7,7 @@
 #include "core/engine/optimizer.h"
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
+#include "distributed/rank_exchange.h"
 #include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/evaluate/evaluator.h"
@@ -54,8 +55,8 @@ struct TrainingTask : TrainingNetworks {
   /// a node, for --float of a graph that is quantized, and for impossible --validation and --reestimate. Throws Error
   /// if nothing was quantized, if the data set is smaller than a batch, and for a batch norm that would get one number
   /// a channel.
-  /// `exchange`, which must stay, leads to the processes that compute the other shards; null: there are none.
-  explicit TrainingTask(const TrainSettings& settings, ShardExchange* exchange = nullptr);
+  /// `ranks`, the processes that share the shards, must stay.
+  explicit TrainingTask(const TrainSettings& settings, distributed::Communicator& ranks = distributed::alone());
   TrainingTask(const TrainingTask&) = delete;
 
   /// In steps.
@@ -79,9 +80,7 @@ struct TrainingTask : TrainingNetworks {
 
   /// With the task that the data have, its ranges and its learning rate.
   const TrainSettings settings;
-  ShardExchange* exchange;
-  /// The shards that this process computes.
-  ShardRange shards;
+  distributed::RankExchange ranks;
   quantize::Quantization quantization;
   quantize::QuantizationDelays delays;
   Session session;
@@ -93,7 +92,7 @@ struct TrainingTask : TrainingNetworks {
   std::unique_ptr<SharedEvaluation> shared_evaluation;
 
  private:
-  TrainingTask(const TrainSettings& settings, ShardExchange* exchange, TrainingNetworks networks);
+  TrainingTask(const TrainSettings& settings, distributed::Communicator& ranks, TrainingNetworks networks);
   /// Throws UsageError for settings of sounds or pictures where the data are none.
   void require_asked_data() const;
   void compute_in_shards();

@@ -230,6 +230,22 @@ TEST_F(OneNumberTest, AFailedStepIsAbandoned) {
   });
 }
 
+/// What a step that was given up had started is not touched by the next.
+TEST(LoneExchangeTest, TakesTheMeansOfItsStep) {
+  LoneExchange alone(4);
+  const auto numbers = [](float x) { return Tensor::from<float>({2}, {x, 2 * x}); };
+  Tensor given_up = numbers(4), whole = numbers(4), left = numbers(4);
+  alone.start(given_up, {});
+  alone.abandon();
+  alone.start(whole, {});
+  alone.start(left, numbers(8));
+  alone.finish(1);
+  const auto second = [](const Tensor& tensor) { return tensor.data<float>()[1]; };
+  EXPECT_EQ(second(given_up), 8);
+  EXPECT_EQ(second(whole), 2);
+  EXPECT_EQ(second(left), 6);
+}
+
 /// Which slice's value it would store is not defined.
 TEST(ShardedStepsTest, RefusesAnOpThatUpdatesFromItsSliceAlone) {
   Graph graph;

@@ -46,8 +46,7 @@ class RanksOfTraining : public RunFixture {
                     bool resume = false) const {
     distributed::as_ranks(2, [&](Communicator& communicator) {
       const int rank = communicator.rank();
-      RankExchange exchange(communicator, 2);
-      TrainExtras extras{.resume = resume && rank == 0, .begun = wanted, .ranks = &exchange};
+      TrainExtras extras{.resume = resume && rank == 0, .begun = wanted, .ranks = &communicator};
       Stopper observer(stops[static_cast<std::size_t>(rank)]);
       const std::filesystem::path folder = path(name + std::to_string(rank));
       train(wanted,
@@ -124,9 +123,8 @@ TEST_F(RanksOfARegression, HaveTheSameNumbersToPredict) {
   const std::string error = testing::error_of([&] {
     distributed::as_ranks(2, [&](Communicator& communicator) {
       const TrainSettings wanted = regression(communicator.rank() == 0 ? "sums.csv" : "backwards.csv");
-      RankExchange exchange(communicator, 2);
       RunObserver observer;
-      train(wanted, RunDirectory::fresh(path(concat("run", communicator.rank())), "none"), {.ranks = &exchange},
+      train(wanted, RunDirectory::fresh(path(concat("run", communicator.rank())), "none"), {.ranks = &communicator},
             observer);
     });
   });

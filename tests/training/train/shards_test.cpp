@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "distributed/rank_exchange.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "tests/distributed/thread_ranks.h"
@@ -102,9 +101,8 @@ TEST_F(Shards, AsManyProcessesAsThereAreWriteTheSame) {
     if (processes != 4 && !testing::tries_all_cases()) break;
     const auto name = [&](int process) { return concat(process, "-of-", processes); };
     distributed::as_ranks(processes, [&](distributed::Communicator& communicator) {
-      distributed::RankExchange exchange(communicator, 8);
       RunObserver silent;
-      train(wanted, RunDirectory::fresh(path(name(communicator.rank())), "none"), {.ranks = &exchange}, silent);
+      train(wanted, RunDirectory::fresh(path(name(communicator.rank())), "none"), {.ranks = &communicator}, silent);
     });
     EXPECT_EQ(testing::files_of(path(name(0))), expected) << processes;
     // The leader's checkpoint is the run's.
