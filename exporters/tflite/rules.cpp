@@ -11,7 +11,6 @@ using integer::Clamp;
 using integer::Grid;
 using integer::Layer;
 using integer::LayerKind;
-using integer::Model;
 using integer::Operation;
 using tflite_schema::Activation;
 using tflite_schema::Padding;
@@ -139,23 +138,6 @@ std::array<std::int64_t, 2> tflite_borders(const WindowAxis& axis) {
 
 Window2d with_borders(const Window2d& window) {
   return {.rows = axis_with_borders(window.rows), .columns = axis_with_borders(window.columns)};
-}
-
-TfliteIntegers tflite_integers(const Model& model, const TfliteOptions& options) {
-  const auto any_layer = [&](const auto& has) {
-    return std::ranges::any_of(model.operations, [&](const Operation& operation) {
-      const auto* layer = std::get_if<Layer>(&operation.action);
-      return layer != nullptr && has(*layer);
-    });
-  };
-  if (options.int4) {
-    if (!any_layer([](const Layer& layer) { return layer.weight_bits <= kInt4Bits; }))
-      fail(
-          "tflite: no layer has weights of at most 4 bits, which --int4 stores as INT4: leave it out, or train or calibrate with --weight-bits 4 --activation-bits 8 --symmetric-weights");
-    return TfliteIntegers::kInt4;
-  }
-  if (any_layer([](const Layer& layer) { return layer.per_channel(); })) return TfliteIntegers::kInt8ForChannels;
-  return options.int8 ? TfliteIntegers::kInt8AsAsked : TfliteIntegers::kUInt8;
 }
 
 TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, TfliteIntegers integers) {

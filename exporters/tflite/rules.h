@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/tensors/window.h"
-#include "exporters/tflite/tflite.h"
 #include "exporters/tflite/tflite_generated.h"
 #include "integer/arithmetic.h"
 #include "integer/model.h"
@@ -67,9 +66,6 @@ enum class TfliteIntegers {
   /// Weights of at most 4 bits are INT4, everything else is int8.
   kInt4,
 };
-
-/// Throws Error where `int4` is asked for and no layer has such weights.
-TfliteIntegers tflite_integers(const integer::Model& model, const TfliteOptions& options);
 
 /// As uint8, with the layer's zero point, or as int8 or INT4, whose zero point is 0. Throws Error naming the operation
 /// if int8 weights lie more than 127 from their zero point, INT4 weights more than 7; the error gives the reason for

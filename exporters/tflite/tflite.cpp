@@ -53,6 +53,24 @@ std::int32_t to_int(std::int64_t extent) { return static_cast<std::int32_t>(exte
 
 bool same_numbers(const Grid& a, const Grid& b) { return a.scale == b.scale && a.zero_point == b.zero_point; }
 
+/// Throws Error where `int4` is asked for and no layer has such weights.
+TfliteIntegers tflite_integers(const Model& model, const TfliteOptions& options) {
+  const auto any_layer = [&](const auto& has) {
+    return std::ranges::any_of(model.operations, [&](const Operation& operation) {
+      const auto* layer = std::get_if<Layer>(&operation.action);
+      return layer != nullptr && has(*layer);
+    });
+  };
+  if (options.int4) {
+    if (!any_layer([](const Layer& layer) { return layer.weight_bits <= kInt4Bits; }))
+      fail(
+          "tflite: no layer has weights of at most 4 bits, which --int4 stores as INT4: leave it out, or train or calibrate with --weight-bits 4 --activation-bits 8 --symmetric-weights");
+    return TfliteIntegers::kInt4;
+  }
+  if (any_layer([](const Layer& layer) { return layer.per_channel(); })) return TfliteIntegers::kInt8ForChannels;
+  return options.int8 ? TfliteIntegers::kInt8AsAsked : TfliteIntegers::kUInt8;
+}
+
 class Exporter {
  public:
   Exporter(const Model& model, const TfliteOptions& options)
