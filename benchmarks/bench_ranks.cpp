@@ -11,7 +11,6 @@
 #include <array>
 #include <bit>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -12,7 +11,6 @@
 #include "cli/process.h"
 #include "core/text/quote.h"
 #include "training/calibrate/calibration.h"
-#include "training/figures.h"
 #include "training/run/run_directory.h"
 #include "training/settings/train_settings.h"
 

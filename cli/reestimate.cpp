@@ -1,5 +1,4 @@
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "cli/commands.h"
@@ -10,7 +9,6 @@
 #include "core/files/files.h"
 #include "core/text/quote.h"
 #include "training/calibrate/reestimation.h"
-#include "training/figures.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/settings/train_settings.h"
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -16,7 +15,6 @@
 #include "cli/model_start.h"
 #include "cli/notes.h"
 #include "core/engine/session.h"
-#include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"

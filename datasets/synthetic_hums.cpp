@@ -1,6 +1,5 @@
 #include "datasets/synthetic_hums.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>

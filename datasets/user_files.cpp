@@ -1,7 +1,6 @@
 #include "datasets/user_files.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>

@@ -1,7 +1,6 @@
 #include "cli/display/run_display.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "cli/notes.h"

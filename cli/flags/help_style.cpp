@@ -1,7 +1,6 @@
 #include "cli/flags/help_style.h"
 
 #include <sstream>
-#include <utility>
 #include <vector>
 
 #include "cli/display/terminal.h"

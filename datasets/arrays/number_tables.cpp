@@ -1,6 +1,5 @@
 #include "datasets/arrays/number_tables.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/text/error.h"

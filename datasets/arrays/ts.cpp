@@ -13,7 +13,6 @@
 #include "core/text/suggest.h"
 #include "datasets/arrays/series_stack.h"
 #include "datasets/arrays/table_lines.h"
-#include "datasets/class_names.h"
 #include "datasets/data_dir.h"
 
 namespace miniqat::datasets {

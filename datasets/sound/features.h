@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tensors/tensor.h"
+#include "core/tensors/shape.h"
 
 namespace miniqat::datasets {
 

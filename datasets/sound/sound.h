@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
-#include <string_view>
 #include <vector>
 
 namespace miniqat::datasets {

@@ -6,14 +6,12 @@
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/files/files.h"
 #include "core/platform/interruption.h"
 #include "core/tensors/random.h"
-#include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

@@ -2,8 +2,6 @@
 
 #include <filesystem>
 #include <map>
-#include <string>
-#include <vector>
 
 #include "datasets/load_options.h"
 #include "datasets/part_data.h"

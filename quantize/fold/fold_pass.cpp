@@ -1,6 +1,5 @@
 #include "quantize/fold/fold_pass.h"
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <unordered_map>

@@ -3,20 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
 
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/program.h"
-#include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 #include "tests/fewer_cases.h"
 
 namespace miniqat::testing::damaged_files_test {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 /// A float run, its integers and its sensitivity, which all tests share and leave as they were.

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "core/files/safetensors.h"
 #include "tests/cli/tiny_task.h"

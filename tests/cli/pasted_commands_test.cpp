@@ -5,8 +5,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <regex>
 
 #include "core/text/error.h"
 #include "core/text/quote.h"

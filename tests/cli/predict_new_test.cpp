@@ -10,7 +10,6 @@
 #include "tests/cli/run_files.h"
 #include "tests/cli/tables.h"
 #include "tests/datasets/dataset_files.h"
-#include "tests/errors.h"
 
 namespace miniqat::cli::predict_new_test {
 namespace {

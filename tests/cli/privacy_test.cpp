@@ -7,7 +7,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/text/error.h"
 #include "tests/cli/tiny_task.h"

@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "core/text/error.h"
 #include "core/text/json.h"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "datasets/dataset.h"
 #include "datasets/pictures/picture.h"

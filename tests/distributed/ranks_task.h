@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 #include "tests/cli/tiny_task.h"
 #include "tests/distributed/mpirun.h"

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cmath>
-#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <limits>

@@ -11,7 +11,6 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/engine/session.h"
-#include "core/text/error.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "quantize/quantizers.h"

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/tensors/random.h"

@@ -1,7 +1,6 @@
 #include "tests/quantize/random_net.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <unordered_map>
 

@@ -10,9 +10,7 @@
 #include "core/engine/session.h"
 #include "core/tensors/random.h"
 #include "layers/layers.h"
-#include "optim/sgd.h"
 #include "quantize/fake_quant.h"
-#include "tests/errors.h"
 
 namespace miniqat::quantize::sharded_ranges_test {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/graph/graph_json.h"
 #include "layers/batch_norm.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/rewrite/rewrite.h"

@@ -12,7 +12,6 @@
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"
 #include "datasets/loader.h"
-#include "datasets/user_files.h"
 #include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/evaluate/part_results.h"

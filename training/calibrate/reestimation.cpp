@@ -1,9 +1,7 @@
 #include "training/calibrate/reestimation.h"
 
 #include <chrono>
-#include <utility>
 
-#include "core/graph/graph_json.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/threads/parallel.h"

@@ -1,8 +1,6 @@
 #include "training/evaluate/part_results.h"
 
 #include <cmath>
-#include <tuple>
-#include <utility>
 
 #include "core/text/classic.h"
 #include "core/text/error.h"

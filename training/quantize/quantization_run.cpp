@@ -1,6 +1,5 @@
 #include "training/quantize/quantization_run.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/files/files.h"
@@ -13,7 +12,6 @@
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/part_results.h"
-#include "training/figures.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"

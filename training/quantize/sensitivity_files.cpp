@@ -1,6 +1,5 @@
 #include "training/quantize/sensitivity_files.h"
 
-#include <span>
 #include <system_error>
 
 #include "core/files/files.h"

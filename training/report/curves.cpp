@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <span>
 
 #include "core/text/error.h"
 #include "core/text/json.h"

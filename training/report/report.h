@@ -8,7 +8,6 @@
 #include "core/text/json.h"
 #include "training/report/answers_report.h"
 #include "training/report/curves.h"
-#include "training/report/graph_drawing.h"
 #include "training/report/layer_figures.h"
 #include "training/report/outputs_report.h"
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 
 #include "core/files/safetensors.h"

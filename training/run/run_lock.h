@@ -1,8 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace miniqat::training {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "core/files/files.h"
 #include "core/graph/graph_json.h"
@@ -11,7 +10,6 @@
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
-#include "datasets/user_files.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/figures.h"
 #include "training/model_source.h"

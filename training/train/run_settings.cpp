@@ -8,7 +8,6 @@
 #include "core/files/files.h"
 #include "core/text/classic.h"
 #include "core/text/json.h"
-#include "core/text/quote.h"
 #include "datasets/known_datasets.h"
 #include "quantize/quantizers.h"
 #include "training/model_source.h"

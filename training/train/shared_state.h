@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "core/engine/session.h"
 #include "distributed/rank_exchange.h"
 #include "training/train/training_task.h"

@@ -1,10 +1,8 @@
 #include "training/train/trainer.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "core/files/files.h"
 #include "core/kernels/onednn.h"
@@ -16,7 +14,6 @@
 #include "datasets/class_counts.h"
 #include "datasets/known_datasets.h"
 #include "datasets/loader.h"
-#include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/part_results.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"

@@ -1,7 +1,6 @@
 #include "training/verify/runtimes.h"
 
 #include <cstring>
-#include <string_view>
 #include <system_error>
 
 #include "core/files/files.h"

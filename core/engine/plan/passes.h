@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/plan/plan.h"
+#include "core/engine/plan/plan_request.h"
 #include "core/graph/graph.h"
 #include "core/graph/op.h"
 #include "core/memory/arena.h"

@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 
-#include "core/files/safetensors.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "tests/cli/run_files.h"

@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "core/files/safetensors.h"

@@ -14,7 +14,6 @@
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
 #include "tests/cli/program.h"
-#include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 
 namespace miniqat::testing::training_options_test {

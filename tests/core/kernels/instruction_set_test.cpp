@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <string>
 
 #include "core/kernels/onednn_kernel.h"
 

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <webp/encode.h>
 
-#include <cstdlib>
-
 #include "core/text/error.h"
 #include "datasets/pictures/orientation.h"
 #include "tests/datasets/dataset_files.h"

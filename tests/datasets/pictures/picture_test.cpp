@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "core/text/error.h"
 #include "datasets/pictures/formats.h"
 #include "tests/datasets/dataset_files.h"

@@ -25,7 +25,6 @@ using testing::error_of;
 using testing::FloatNetwork;
 using testing::mentions;
 using testing::RandomModel;
-using testing::RandomModelOptions;
 
 TEST(OnnxGraph, AFileIsNotLargerThanItsFormatHolds) {
   OnnxGraph graph("net", {});

@@ -8,7 +8,6 @@
 namespace miniqat::exporters::rules_test {
 namespace {
 
-using integer::Clamp;
 using integer::Grid;
 using tflite_schema::Activation;
 using tflite_schema::Padding;

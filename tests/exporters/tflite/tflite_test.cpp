@@ -19,7 +19,6 @@ using integer::Grid;
 using integer::Layer;
 using integer::LayerKind;
 using integer::Model;
-using integer::Operation;
 using testing::error_of;
 using testing::kTfliteModels;
 using testing::mentions;

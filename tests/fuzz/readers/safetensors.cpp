@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "core/files/files.h"
 #include "tests/fuzz/readers/reader.h"
 
 namespace miniqat::fuzz::safetensors_reader {

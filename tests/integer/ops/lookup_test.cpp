@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "integer/engine.h"
 #include "integer/format/model_file.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/tensors/random.h"
 #include "core/threads/parallel.h"
 #include "layers/chain/chain.h"
 #include "optim/sgd.h"

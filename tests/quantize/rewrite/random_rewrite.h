@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "core/graph/graph_json.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"

@@ -5,7 +5,6 @@ namespace miniqat::quantize::rewrite_patterns_test {
 namespace {
 
 using testing::expect_rewrite;
-using testing::Names;
 using testing::RewriteCase;
 
 const std::vector<RewriteCase> kLayers = {

@@ -1,7 +1,6 @@
 #include "training/calibrate/calibration.h"
 
 #include "quantize/quantizers.h"
-#include "tests/errors.h"
 #include "tests/training/run_fixture.h"
 #include "training/run/run_source.h"
 

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "core/text/json.h"
-#include "training/evaluate/evaluator.h"
 
 namespace miniqat::training::answers_test {
 namespace {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "core/graph/graph_json.h"
-#include "integer/model.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"

@@ -1,6 +1,5 @@
 // Training with --shards: the number of slices side by side changes no bit, and neither does a stop.
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,6 @@
 #include "tests/errors.h"
 #include "tests/fewer_cases.h"
 #include "tests/training/run_fixture.h"
-#include "training/model_source.h"
 #include "training/settings/settings.h"
 #include "training/train/run_settings.h"
 
