@@ -10,7 +10,6 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "datasets/arrays/number_table.h"
 #include "datasets/arrays/table_lines.h"
 #include "datasets/class_names.h"
 
@@ -141,9 +140,19 @@ bool has_some(const std::map<Part, AnswerColumns>& answers) {
 
 }  // namespace
 
-void put_answers(const std::map<Part, AnswerColumns>& answers, const std::vector<std::string>& names,
-                 const LoadOptions& options, FoundParts& parts) {
+AnswerColumns take_answers(const std::filesystem::path& file, const std::vector<std::size_t>& places,
+                           NumberTable& table) {
+  AnswerColumns taken{.file = file, .names = {}, .columns = {}, .lines = std::move(table.lines)};
+  for (const std::size_t place : places) {
+    taken.names.push_back(table.names[place]);
+    taken.columns.push_back(std::move(table.texts[place]));
+  }
+  return taken;
+}
+
+void put_answers(const std::map<Part, AnswerColumns>& answers, const LoadOptions& options, FoundParts& parts) {
   if (!has_some(answers)) return;
+  const std::vector<std::string>& names = answers.rbegin()->second.names;
   const NumberOptions& numbers = options.numbers;
   if (names.size() > 1 && numbers.answers == Answers::kClasses)
     fail(answers.begin()->second.file, ": ", counted(names.size(), "column"),

@@ -22,7 +22,7 @@ class NumberTables {
   FoundParts read(const std::map<Part, fs::path>& files) {
     for (const auto& [part, file] : files) read_part(part, file);
     if (!answers_.empty())
-      put_answers(answers_, answer_names_, options_, parts_);
+      put_answers(answers_, options_, parts_);
     else if (!options_.answers_optional)
       parts_.remarks.notes.push_back(concat(
           "note: ", files.begin()->second.string(),
@@ -50,13 +50,7 @@ class NumberTables {
     if (group) data.groups = std::move(table.texts[*group]);
     if (table.has_names) parts_.input_names = features_;
     if (answers.empty() || answers.size() < options_.numbers.target.size()) return;
-    AnswerColumns& own = answers_[part];
-    own = {.file = file, .columns = {}, .lines = std::move(table.lines)};
-    answer_names_.clear();
-    for (const std::size_t column : answers) {
-      own.columns.push_back(std::move(table.texts[column]));
-      answer_names_.push_back(table.names[column]);
-    }
+    answers_[part] = take_answers(file, answers, table);
   }
 
   /// None where all are test examples: nobody needs the groups then. If the column is there, it is no feature.
@@ -109,7 +103,6 @@ class NumberTables {
   const LoadOptions& options_;
   FoundParts parts_;
   std::map<Part, AnswerColumns> answers_;
-  std::vector<std::string> answer_names_;
   /// The names of the first table's features.
   std::vector<std::string> features_;
   fs::path first_;

@@ -45,7 +45,7 @@ class Recordings {
 
   FoundParts read(const std::map<Part, fs::path>& folders) {
     for (const auto& [part, folder] : folders) read_part(part, folder);
-    if (!answers_.empty()) put_answers(answers_, answer_names_, options_, parts_);
+    if (!answers_.empty()) put_answers(answers_, options_, parts_);
     note_unnamed();
     return std::move(parts_);
   }
@@ -70,13 +70,7 @@ class Recordings {
     data.files = read_files(folder, labels, table, columns.file, data);
     if (columns.group) data.groups = std::move(table.texts[*columns.group]);
     if (columns.answers.empty() || columns.answers.size() < options_.numbers.target.size()) return;
-    AnswerColumns& own = answers_[part];
-    own = {.file = labels, .columns = {}, .lines = std::move(table.lines)};
-    answer_names_.clear();
-    for (const std::size_t column : columns.answers) {
-      own.columns.push_back(std::move(table.texts[column]));
-      answer_names_.push_back(table.names[column]);
-    }
+    answers_[part] = take_answers(labels, columns.answers, table);
   }
 
   LabelColumns columns_of(const fs::path& labels, const std::vector<std::string>& names) const {
@@ -163,7 +157,6 @@ class Recordings {
   const LoadOptions& options_;
   FoundParts parts_;
   std::map<Part, AnswerColumns> answers_;
-  std::vector<std::string> answer_names_;
   /// The names of the first recording's channels.
   std::vector<std::string> channels_;
   fs::path first_;
