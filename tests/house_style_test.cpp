@@ -129,7 +129,7 @@ TEST(House, CommentsNameTheirSubject) {
 /// A search for words of a text finds them: only a line break, which people see, too, parts it in two literals.
 TEST(House, TextsAreWhole) {
   for (const fs::path& file : all_sources()) {
-    if (fs::relative(file, MINIQAT_SOURCE_DIR).string().starts_with("tests/")) continue;
+    if (fs::relative(file, source_dir()).string().starts_with("tests/")) continue;
     const std::vector<std::string> lines = lines_of(file);
     for (std::size_t i = 0; i + 1 < lines.size(); ++i)
       EXPECT_FALSE(lines[i].ends_with(" \"") && without_indent(lines[i + 1]).starts_with('"'))

@@ -198,7 +198,7 @@ TEST(House, HeadersHaveNoCircle) {
 /// A header with its source is one concept, a stem, which does not need itself by way of others. (Top folders that are
 /// left out have circles: the parts of a graph, or the passes of the rewrite, know one another.)
 TEST(House, StemsHaveNoCircle) {
-  const fs::path root = MINIQAT_SOURCE_DIR;
+  const fs::path root = source_dir();
   std::map<fs::path, std::set<fs::path>> needs;
   for (const char* top : {"bench", "benchmarks", "cli", "datasets", "distributed", "experiments", "optim", "python"})
     for (const fs::path& file : sources(top))

@@ -164,9 +164,9 @@ std::map<std::string, std::vector<long>> Board::run(const BoardTarget& target, c
   directory_.write("main.c", main());
   std::string sources = "main.c";
   for (const auto& [prefix, exported] : models_) sources += " " + prefix + ".c";
-  std::istringstream lines(output_of(in_place(kBoards.string() + "/build " + target.name + " program " + sources +
-                                              " " + kStrict + " -Os " + flags) +
-                                     " && " + kBoards.string() + "/run " + target.name + " program"));
+  std::istringstream lines(output_of(
+      in_place(kBoards.string() + "/build " + target.name + " program " + sources + " " + kStrict + " -Os " + flags) +
+      " && " + kBoards.string() + "/run " + target.name + " program"));
   std::map<std::string, std::vector<long>> results;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
