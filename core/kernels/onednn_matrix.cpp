@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <type_traits>
 #include <vector>
 
+#include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"
 #include "core/kernels/onednn_kernel.h"
+#include "core/kernels/scratch.h"
 #include "core/team/team.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
@@ -127,6 +130,29 @@ Shares planned_shares(const MatrixOf<T>& a, const MatrixOf<T>& b) {
   return side % shares.count == 0 && have_the_same_bits(a, b, shares) ? shares : Shares{};
 }
 
+/// m, and zeros behind it up to these extents.
+template <class T>
+MatrixOf<T> widened(const MatrixOf<T>& m, std::int64_t rows, std::int64_t columns, ScratchScope& scratch) {
+  if (m.column_stride != 1) return widened(m.transposed(), columns, rows, scratch).transposed();
+  const std::span<T> numbers = scratch.filled(static_cast<std::size_t>(rows * columns), T{});
+  for (std::int64_t row = 0; row < m.rows; ++row)
+    std::copy_n(m.data + row * m.row_stride, m.columns, numbers.data() + row * columns);
+  return MatrixOf<T>::row_major(numbers.data(), rows, columns);
+}
+
+/// Calls body(a, b) with factors of this product. Version 2.6 has a wrong kernel for AMX if a row of a has 125 to 127
+/// bytes (63 numbers of bfloat16): for some numbers of rows the product is wrong, for others the process ends by an
+/// illegal instruction. No other of 6,000 random shapes was wrong; 128 bytes are not.
+template <class A, class B, class Body>
+void with_right_kernel(const MatrixOf<A>& a, const MatrixOf<B>& b, const Body& body) {
+  constexpr std::int64_t kRight = 128, kAlsoRight = 124;
+  const std::int64_t bytes = a.columns * static_cast<std::int64_t>(sizeof(A));
+  if (isa_level() != IsaLevel::kAmx || bytes <= kAlsoRight || bytes >= kRight) return body(a, b);
+  constexpr auto kColumns = kRight / static_cast<std::int64_t>(sizeof(A));
+  ScratchScope scratch;
+  body(widened(a, a.rows, kColumns, scratch), widened(b, kColumns, b.columns, scratch));
+}
+
 template <class T>
 void multiply_numbers(const MatrixOf<T>& a, const MatrixOf<T>& b, float* product) {
   const ComputeScope computing;
@@ -186,15 +212,15 @@ void multiply_integers(const MatrixOf<A>& a, const MatrixOf<std::int8_t>& b, std
 void multiply(const Matrix& a, const Matrix& b, float* product) { multiply_numbers(a, b, product); }
 
 void multiply(const MatrixOf<Bfloat16>& a, const MatrixOf<Bfloat16>& b, float* product) {
-  multiply_numbers(a, b, product);
+  with_right_kernel(a, b, [product](const auto& left, const auto& right) { multiply_numbers(left, right, product); });
 }
 
 void multiply(const MatrixOf<std::uint8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product) {
-  multiply_integers(a, b, product);
+  with_right_kernel(a, b, [product](const auto& left, const auto& right) { multiply_integers(left, right, product); });
 }
 
 void multiply(const MatrixOf<std::int8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product) {
-  multiply_integers(a, b, product);
+  with_right_kernel(a, b, [product](const auto& left, const auto& right) { multiply_integers(left, right, product); });
 }
 
 }  // namespace miniqat::onednn

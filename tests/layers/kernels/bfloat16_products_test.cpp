@@ -1,10 +1,11 @@
-// Products of bfloat16 beside the reference loops: of small integers, whose sums are exact in any order.
+// Convolutions of bfloat16 beside the reference loops: of small integers, whose sums are exact in any order.
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "core/kernels/onednn.h"
@@ -20,20 +21,22 @@ namespace {
 
 using testing::ConvolutionCase;
 
-/// The same integers in bfloat16 and in double.
+/// The same integers in double and, in memory that is guarded if any is, in bfloat16.
 struct Integers {
-  explicit Integers(std::int64_t n, std::uint64_t key) : doubles(static_cast<std::size_t>(n)) {
+  explicit Integers(std::int64_t n, std::uint64_t key)
+      : doubles(static_cast<std::size_t>(n)), rounded(scope.take<Bfloat16>(doubles.size())) {
     Random random(key);
-    for (double& number : doubles) {
-      number = std::round(random.uniform(-9, 9));
-      rounded.push_back(Bfloat16::rounded(static_cast<float>(number)));
+    for (std::size_t i = 0; i < doubles.size(); ++i) {
+      doubles[i] = std::round(random.uniform(-9, 9));
+      rounded[i] = Bfloat16::rounded(static_cast<float>(doubles[i]));
     }
   }
+  ScratchScope scope;
   std::vector<double> doubles;
-  std::vector<Bfloat16> rounded;
+  std::span<Bfloat16> rounded;
 };
 
-void expect_equal(const std::vector<float>& got, const std::vector<double>& wanted, const std::string& what) {
+void expect_equal(std::span<const float> got, const std::vector<double>& wanted, const std::string& what) {
   for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(got[i], wanted[i]) << what << ", element " << i;
 }
 
@@ -44,7 +47,8 @@ void check_convolution(const ConvolutionCase& of, std::int64_t in, std::int64_t 
   const Shape& y_shape = convolution.output;
   const Integers x(x_shape.elements(), 1), filter(filter_shape.elements(), 2), d_y(y_shape.elements(), 3);
   const auto compare = [&](const std::string& what, const Shape& shape, const auto& fast, const auto& slow) {
-    std::vector<float> got(static_cast<std::size_t>(shape.elements()), NAN);
+    ScratchScope scope;
+    const std::span<float> got = scope.filled<float>(static_cast<std::size_t>(shape.elements()), NAN);
     std::vector<double> wanted(got.size());
     slow(std::span<double>(wanted));
     // A second time with kernels that are there already.
@@ -94,36 +98,6 @@ TEST_F(Bfloat16Products, ConvolutionsWithoutAKernelAreExact) {
   check_convolution({{2, 8, 2}, {2, 3}, {.strides = {1, 3}}}, 64, 3);
   check_convolution({{4, 9, 1}, {1, 2}, {.strides = {1, 2}, .padding = Padding::kExplicit, .pads = {0, 0, 0, 1}}}, 16,
                     16);
-}
-
-TEST_F(Bfloat16Products, ProductsOfMatricesAreExact) {
-  const std::int64_t sizes[][3] = {{1, 1, 1},      {3, 17, 5},     {128, 400, 120},
-                                   {33, 1024, 40}, {17, 784, 300}, {1, 65, 257}};
-  for (const auto& [rows, inner, columns] : sizes)
-    for (const int threads : {1, 2, 3})
-      for (const bool transpose_a : {false, true})
-        for (const bool transpose_b : {false, true}) {
-          set_thread_count(threads);
-          const Integers a(rows * inner, 1), b(inner * columns, 2);
-          const auto view = [](const auto* data, std::int64_t height, std::int64_t width, bool transposed) {
-            using T = std::remove_cvref_t<decltype(*data)>;
-            return transposed ? onednn::MatrixOf<T>::row_major(data, width, height).transposed()
-                              : onednn::MatrixOf<T>::row_major(data, height, width);
-          };
-          std::vector<float> got(static_cast<std::size_t>(rows * columns), NAN);
-          onednn::multiply(view(a.rounded.data(), rows, inner, transpose_a),
-                           view(b.rounded.data(), inner, columns, transpose_b), got.data());
-          const auto left = view(a.doubles.data(), rows, inner, transpose_a);
-          const auto right = view(b.doubles.data(), inner, columns, transpose_b);
-          std::vector<double> wanted(got.size());
-          for (std::int64_t r = 0; r < rows; ++r)
-            for (std::int64_t c = 0; c < columns; ++c)
-              for (std::int64_t i = 0; i < inner; ++i)
-                wanted[r * columns + c] += left.data[r * left.row_stride + i * left.column_stride] *
-                                           right.data[i * right.row_stride + c * right.column_stride];
-          expect_equal(got, wanted, miniqat::concat(rows, " x ", inner, " x ", columns, ", ", threads, " threads"));
-          if (HasFatalFailure()) return;
-        }
 }
 
 TEST(Bfloat16Factors, AreRoundedToEven) {
