@@ -30,11 +30,11 @@ struct ByteGradient {
 };
 
 /// The scales of the filter's grids. A column of zeros alone has the grid of an empty range, whose scale is 1: any
-/// other would do, and so large a one would leave nothing of the others' gradients. It gets the smallest of theirs.
+/// other would do, and so large a one would leave nothing of the others' gradients. It gets the smallest of all.
 inline std::vector<float> gradient_scales(std::vector<float> scales, const std::vector<bool>& only_zeros) {
   float smallest = 1;
-  for (std::size_t c = 0; c < scales.size(); ++c)
-    if (!only_zeros[c] && !(scales[c] >= smallest)) smallest = scales[c];
+  for (const float scale : scales)
+    if (!(scale >= smallest)) smallest = scale;
   for (std::size_t c = 0; c < scales.size(); ++c)
     if (only_zeros[c] && scales[c] == 1) scales[c] = smallest;
   return scales;

@@ -6,12 +6,15 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "core/engine/session.h"
 #include "core/kernels/onednn.h"
+#include "core/kernels/scratch.h"
 #include "core/tensors/random.h"
 #include "core/threads/parallel.h"
+#include "layers/kernels/byte_gradient.h"
 #include "layers/reference/conv2d.h"
 #include "tests/layers/convolution_case.h"
 
@@ -20,21 +23,31 @@ namespace {
 
 using testing::ConvolutionCase;
 
+/// In memory that is guarded if any is, and in double.
 template <class Byte>
 struct Bytes {
   /// Numbers from `low` to `high`, or these two alone.
-  Bytes(std::int64_t n, int low, int high, bool extreme, std::uint64_t key) {
+  Bytes(std::int64_t n, int low, int high, bool extreme, std::uint64_t key)
+      : bytes(scope.take<Byte>(static_cast<std::size_t>(n))) {
     Random random(key);
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (Byte& byte : bytes) {
       const auto number = extreme ? (random.below(2) == 0 ? low : high)
                                   : low + static_cast<int>(random.below(static_cast<std::uint64_t>(high - low + 1)));
-      bytes.push_back(static_cast<Byte>(number));
+      byte = static_cast<Byte>(number);
       doubles.push_back(number);
     }
   }
-  std::vector<Byte> bytes;
+  ScratchScope scope;
+  std::span<Byte> bytes;
   std::vector<double> doubles;
 };
+
+std::vector<float> drawn(std::int64_t n, std::uint64_t key) {
+  std::vector<float> numbers(static_cast<std::size_t>(n));
+  Random random(key);
+  for (float& number : numbers) number = random.normal();
+  return numbers;
+}
 
 void check_sums(const ConvolutionCase& of, std::int64_t in, std::int64_t out, bool extreme) {
   SCOPED_TRACE(miniqat::concat(of.text(in, out), ", ", thread_count(), " threads", extreme ? ", extremes" : ""));
@@ -46,15 +59,16 @@ void check_sums(const ConvolutionCase& of, std::int64_t in, std::int64_t out, bo
   const Bytes<std::uint8_t> x(x_shape.elements(), 0, 255, extreme, 1);
   const Bytes<std::int8_t> filter(filter_shape.elements(), -128, 127, extreme, 2),
       d_y(y_shape.elements(), -127, 127, extreme, 3);
+  ScratchScope scope;
   // A second time with kernels that are there already.
   for (int turn = 0; turn < 2; ++turn) {
-    std::vector<std::int32_t> d_x(x.bytes.size(), -1);
+    const std::span<std::int32_t> d_x = scope.filled<std::int32_t>(x.bytes.size(), -1);
     onednn::convolve_backward_input(convolution, d_y.bytes.data(), filter.bytes.data(), d_x.data());
     std::vector<double> wanted(d_x.size());
     reference::conv2d_backward_input<double>(reference, d_y.doubles.data(), filter.doubles.data(), wanted);
     for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(d_x[i], wanted[i]) << "of the input, element " << i;
 
-    std::vector<float> d_filter(filter.bytes.size(), NAN);
+    const std::span<float> d_filter = scope.filled<float>(filter.bytes.size(), NAN);
     std::vector<float> scales;
     for (std::int64_t c = 0; c < out; ++c) scales.push_back(std::ldexp(1.0f, static_cast<int>(c % 5) - 2));
     onednn::convolve_backward_filter(convolution, x.bytes.data(), kZero, d_y.bytes.data(), scales.data(),
@@ -91,11 +105,82 @@ TEST_F(ByteGradientSums, OfManyPixelsAreExact) {
   check_sums({{8, 80, 80}, {1, 1}, {}}, 2, 3, true);
 }
 
-std::vector<float> drawn(std::int64_t n, std::uint64_t key) {
-  std::vector<float> numbers(static_cast<std::size_t>(n));
-  Random random(key);
-  for (float& number : numbers) number = random.normal();
-  return numbers;
+/// A factor on random grids, and its integers less their zero points.
+struct Packed {
+  Packed(PackedForm of, std::uint64_t key) : form(of), bytes(of.spec()), integers(of.elements) {
+    Random random(key);
+    const bool centred = of.lowest == -of.middle + 1;
+    for (CodeGrid& grid : packed_grids(form, bytes))
+      grid = {random.uniform(0.01f, 0.9f), static_cast<float>(centred ? of.middle : random.below(256))};
+    for (std::int64_t i = 0; i < of.elements; ++i) {
+      const auto code = static_cast<std::uint8_t>(centred ? 1 + random.below(255) : random.below(256));
+      set(i, code);
+    }
+  }
+  CodeGrid& grid(std::int64_t i) { return packed_grids(form, bytes)[static_cast<std::size_t>(i % form.grids)]; }
+  void set(std::int64_t i, std::uint8_t code) {
+    bytes.data<std::uint8_t>()[i] = code;
+    integers[static_cast<std::size_t>(i)] = code - grid(i).zero_point;
+  }
+  /// Channel c has nothing but zeros.
+  void clear(std::int64_t c, float scale) {
+    grid(c).scale = scale;
+    for (std::int64_t i = c; i < form.elements; i += form.grids) set(i, static_cast<std::uint8_t>(grid(c).zero_point));
+  }
+  PackedForm form;
+  Tensor bytes;
+  std::vector<double> integers;
+};
+
+/// To the bit. With channels of zeros: one has the grid of an empty range, the other the finest of all.
+void check_layer(const ConvolutionCase& of, std::int64_t in, std::int64_t out, bool centred) {
+  constexpr std::uint64_t kKey = 0x123456789abcdef;
+  constexpr std::int64_t kFirst = 1000;
+  const onednn::Convolution convolution = of.fast(in, out);
+  const reference::Convolution reference = of.reference(in, out);
+  Packed x({.elements = of.x(in).elements(), .lowest = -255, .highest = 255, .middle = 128}, 1);
+  Packed filter({.elements = of.filter(in, out).elements(),
+                 .grids = out,
+                 .lowest = centred ? -127 : -255,
+                 .highest = centred ? 127 : 255,
+                 .middle = 128},
+                2);
+  std::vector<bool> only_zeros(static_cast<std::size_t>(out));
+  for (std::int64_t c = 1; c < std::min<std::int64_t>(out, 3); ++c) {
+    filter.clear(c, c == 1 ? 1 : 0.001f);
+    only_zeros[static_cast<std::size_t>(c)] = true;
+  }
+  std::vector<float> scales;
+  for (std::int64_t c = 0; c < out; ++c) scales.push_back(filter.grid(c).scale);
+  scales = reference::gradient_scales(scales, only_zeros);
+  ASSERT_TRUE(has_exact_byte_gradients(convolution, filter.form));
+  Tensor d_y(convolution.output), d_x(of.x(in)), d_filter(of.filter(in, out));
+  std::ranges::copy(drawn(d_y.elements(), 3), d_y.data<float>());
+  const auto bytes = reference::byte_gradient(d_y.values<float>(), of.images[0], scales, kKey, kFirst);
+  byte_backward(convolution, {x.form, x.bytes}, {filter.form, filter.bytes}, d_y.data<float>(), kKey, kFirst, &d_x,
+                &d_filter);
+  std::vector<double> sums(x.integers.size());
+  const std::vector<double> for_input(bytes.for_input.begin(), bytes.for_input.end()),
+      for_filter(bytes.for_filter.begin(), bytes.for_filter.end());
+  reference::conv2d_backward_input<double>(reference, for_input.data(), filter.integers.data(), sums);
+  const std::size_t of_picture = sums.size() / bytes.input_steps.size();
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    ASSERT_EQ(d_x.data<float>()[i], static_cast<float>(sums[i]) * bytes.input_steps[i / of_picture]) << i;
+  sums.assign(filter.integers.size(), 0);
+  reference::conv2d_backward_filter<double>(reference, x.integers.data(), for_filter.data(), sums);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    ASSERT_EQ(d_filter.data<float>()[i],
+              static_cast<float>(sums[i]) * (bytes.filter_step * (x.grid(0).scale / scales[i % scales.size()])))
+        << i;
+}
+
+TEST_F(ByteGradientSums, OfLayersAreThoseOfTheDefinition) {
+  testing::for_odd_convolutions([](const ConvolutionCase& of, std::int64_t in, std::int64_t out) {
+    for (const bool centred : {false, true}) {
+      SCOPED_TRACE(miniqat::concat(of.text(in, out), centred ? ", centred" : ""));
+      check_layer(of, in, out, centred);
+    }
+  });
 }
 
 TEST(ByteGradient, StandsForTheGradientInTheMean) {
