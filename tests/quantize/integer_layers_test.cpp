@@ -228,8 +228,8 @@ FakeQuantAttributes quantizer(std::int64_t bits, bool symmetric, bool narrow, Ra
 /// codes.
 bool is_exact(const FakeQuantAttributes& w) { return 1 << (w.bits - 1) <= onednn::exact_byte(); }
 
-const std::vector<LayerCase>& geometries() {
-  static const std::vector<LayerCase> all = {
+std::vector<LayerCase> geometries() {
+  std::vector<LayerCase> all = {
       {.images = {2, 7, 9, 8}, .filter = {3, 3, 8, 5}},
       {.images = {3, 8, 8, 16}, .filter = {3, 3, 16, 16}},
       {.images = {1, 11, 6, 17}, .filter = {5, 3, 17, 33}, .window = {.strides = {2, 1}}},
@@ -250,6 +250,14 @@ const std::vector<LayerCase>& geometries() {
        .window = {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
       {.images = {5, 6, 6, 32}, .filter = {1, 1, 32, 12}, .window = {.strides = {2, 2}}},
   };
+  // Of matrices and of pixels: nearly every extent has another kernel.
+  constexpr std::int64_t kMatrices[][3] = {{127, 129, 65}, {1, 8257, 127}, {3, 11279, 31},  {65, 2049, 15},
+                                           {513, 127, 33}, {4099, 31, 17}, {1025, 1031, 1}, {129, 1025, 63}};
+  for (const auto& [rows, inner, columns] : kMatrices)
+    all.push_back({.images = {rows, 1, 1, inner}, .filter = {inner, columns}, .matrix = true});
+  constexpr std::int64_t kPixels[][5] = {{1, 1, 1, 6, 1},   {2, 3, 1, 7, 2},   {1, 17, 1, 15, 3},  {3, 5, 7, 31, 7},
+                                         {7, 1, 1, 63, 31}, {1, 7, 3, 65, 33}, {2, 3, 5, 127, 63}, {1, 1, 2, 17, 129}};
+  for (const auto& [n, h, w, in, out] : kPixels) all.push_back({.images = {n, h, w, in}, .filter = {1, 1, in, out}});
   return all;
 }
 
@@ -262,7 +270,7 @@ TEST(IntegerLayers, SumsAreExactAndGradientsAsSimulated) {
           for (const bool per_channel : {false, true}) {
             if (!chosen()) continue;
             LayerCase c = geometry;
-            set_thread_count(1 + bits % 2);
+            set_thread_count(1 + bits % 3);
             c.x =
                 quantizer(learned ? bits : 8, false, false, learned ? RangeKind::kLearned : RangeKind::kMovingAverage);
             c.w =
