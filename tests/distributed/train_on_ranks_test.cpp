@@ -6,6 +6,7 @@
 #include "core/files/safetensors.h"
 #include "core/text/error.h"
 #include "tests/cli/run_files.h"
+#include "tests/cli/wide_task.h"
 #include "tests/datasets/dataset_files.h"
 #include "tests/distributed/ranks_task.h"
 #include "tests/fewer_cases.h"
@@ -37,6 +38,13 @@ class OneCheckpointTest : public RanksTest {
 
 TEST_F(OneCheckpointTest, OfATinyNet) {
   expect_one_checkpoint("tiny", "--weight-bits 4 --activation-bits 4", counts({1, 2, 8}));
+}
+
+TEST_F(OneCheckpointTest, OfRoundedGradients) {
+  place_.write("wide.json", wide_classifier());
+  for (const std::string& flag : rounding_flags())
+    expect_one_checkpoint(flag.substr(2), "--model wide.json --weight-bits 4 --activation-bits 4" + Arguments(flag),
+                          counts({1, 2}));
 }
 
 TEST_F(OneCheckpointTest, OfLenetWithDropoutAndLearnedRanges) {

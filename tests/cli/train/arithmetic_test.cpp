@@ -5,35 +5,12 @@
 #include "core/engine/session.h"
 #include "core/kernels/onednn.h"
 #include "tests/cli/run_files.h"
-#include "tests/cli/tiny_task.h"
+#include "tests/cli/wide_task.h"
 
 namespace miniqat::testing::arithmetic_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-/// tiny_classifier() with thrice the channels and a second convolution, of 12 channels: enough for integers and
-/// bfloat16.
-std::string wide_classifier() {
-  std::string text = replaced(replaced(tiny_classifier(), "[3, 3, 1, 4]", "[3, 3, 1, 12]"), "[4],", "[12],");
-  text = replaced(replaced(text, "[64, 10]", "[192, 10]"), "[-1, 64]", "[-1, 192]");
-  text = replaced(text, R"("op": "Reshape", "inputs": ["pool1"])", R"("op": "Reshape", "inputs": ["conv2/Relu"])");
-  const std::string flatten = R"(    {"name": "flatten")";
-  return replaced(
-      text, flatten,
-      R"(    {"name": "conv2/weights", "op": "Variable", "attrs": {"shape": [3, 3, 12, 12], "initializer": {"type": "he_normal"}}},
-    {"name": "conv2/Conv2D", "op": "Conv2D", "inputs": ["pool1", "conv2/weights"]},
-    {"name": "conv2/biases", "op": "Variable", "attrs": {"shape": [12], "initializer": {"type": "constant", "value": 0}}},
-    {"name": "conv2/BiasAdd", "op": "BiasAdd", "inputs": ["conv2/Conv2D", "conv2/biases"]},
-    {"name": "conv2/Relu", "op": "Relu", "inputs": ["conv2/BiasAdd"]},
-)" + flatten);
-}
 
 /// One with a batch norm whose last layer multiplies integers, a convolution.
 std::string classifier_on_integers() {
@@ -152,44 +129,44 @@ TEST_F(ArithmeticTest, SlicesHaveTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(checkpoint_bytes("one"), checkpoint_bytes("two"));
 }
 
-/// Of layers that multiply integers.
-TEST_F(ArithmeticTest, GradientsAreRounded) {
-  const std::pair<const char*, bool> types[] = {{"bfloat16", has_bfloat16_products()}, {"int8", has_int8_products()}};
+/// By any setting in the same way before a stop and after it, and in slices on any number of threads.
+TEST_F(ArithmeticTest, RoundedRunsRepeatTheirBits) {
   expect_success(train_wide("plain"));
-  for (const auto& [type, has] : types) {
-    if (!has) continue;
-    const Arguments flag = concat("--gradients ", type, " --overwrite ");
-    expect_success(train_wide("whole", flag));
-    EXPECT_TRUE(checkpoint_bytes("whole") != checkpoint_bytes("plain"));
-    EXPECT_EQ(json_of(path("whole/config.json"))["gradients"], type);
-    expect_success(train_wide("run", flag + "--stop-at 5"));
+  for (const std::string& flag : rounding_flags()) {
+    const Arguments rounds = Arguments(flag) + "--overwrite";
+    expect_success(train_wide("whole", rounds));
+    EXPECT_TRUE(checkpoint_bytes("whole") != checkpoint_bytes("plain")) << flag;
+    const Json config = json_of(path("whole/config.json"));
+    EXPECT_EQ(concat("--gradients ", config["gradients"].get<std::string>()) == flag, flag.starts_with("--gradients"));
+    expect_success(train_wide("run", rounds + "--stop-at 5"));
     expect_success(resume("run"));
-    EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
-    expect_success(train_wide("one", flag + "--shards 2"));
-    expect_success(train_wide("two", flag + "--shards 2 --threads 2"));
-    EXPECT_EQ(checkpoint_bytes("one"), checkpoint_bytes("two"));
+    EXPECT_TRUE(checkpoint_bytes("run") == checkpoint_bytes("whole")) << flag;
+    expect_success(train_wide("one", rounds + "--shards 2"));
+    expect_success(train_wide("two", rounds + "--shards 2 --threads 2"));
+    EXPECT_TRUE(checkpoint_bytes("one") == checkpoint_bytes("two")) << flag;
   }
 }
 
 TEST_F(ArithmeticTest, ProductsInBfloat16) {
   if (!has_bfloat16_products()) GTEST_SKIP() << "this processor has no products of bfloat16";
-  const Arguments in_float = "train --model wide.json --dataset mnist --data-dir digits --float --steps 3 --threads 1";
+  const Arguments in_float = "train --model wide.json --dataset mnist --data-dir digits --float --steps 3 --threads 1",
+                  in_bfloat16 = in_float + "--compute bfloat16";
   expect_success(program(in_float + "--out float"));
-  const std::string said = expect_success(program(in_float + "--out rounded --compute bfloat16")).out;
+  const std::string said = expect_success(program(in_bfloat16 + "--out rounded")).out;
   expect_text(said, {"note: --compute bfloat16 rounds in 1 of 3 layers"});
   EXPECT_EQ(said.find("slower than float32 on this processor") == said.npos, onednn::has_fast_bfloat16()) << said;
   EXPECT_TRUE(checkpoint_bytes("rounded") != checkpoint_bytes("float"));
   // Evaluation is in float32, so that any machine measures the same.
   EXPECT_EQ(json_of(path("rounded/summary.json"))["test_loss"],
             Json::parse(expect_success(program("eval --run rounded --json --threads 1")).out)["loss"]);
+  expect_success(program(in_bfloat16 + "--out run --stop-at 1"));
+  expect_success(resume("run"));
+  EXPECT_TRUE(checkpoint_bytes("run") == checkpoint_bytes("rounded"));
 }
 
 TEST_F(ArithmeticTest, RoundingIsRefusedWhereItWouldRoundOtherThings) {
   const Arguments wide = "train --model wide.json --dataset mnist --data-dir digits ";
-  std::vector<std::string> flags;
-  if (has_bfloat16_products()) flags = {"--gradients bfloat16", "--compute bfloat16"};
-  if (has_int8_products()) flags.emplace_back("--gradients int8");
-  for (const std::string& flag : flags) {
+  for (const std::string& flag : rounding_flags()) {
     if (flag.starts_with("--gradients"))
       expect_error(train_wide("no", flag + " --arithmetic simulated"), 2, {flag, "--arithmetic integer"});
     for (const std::string wider :
@@ -227,13 +204,19 @@ TEST_F(ArithmeticTest, RoundingWithoutEffect) {
 
 /// Whose kernels once waited for threads that did not exist, as in any program that links the library.
 TEST_F(ArithmeticTest, ThreadsOfOpenMpComputeTheSameBits) {
-  for (const std::string more : {"--float", "--weight-bits 4 --activation-bits 4"}) {
+  const std::string integers = "--weight-bits 4 --activation-bits 4", wide = " --model lenet --width 0.5 ";
+  write_tiny_digits(place_, "large", 128, 20, 28);
+  std::vector<std::string> ways = {"--float", integers};
+  for (const std::string& flag : rounding_flags()) ways.push_back(integers + wide + flag);
+  if (has_bfloat16_products()) ways.push_back("--float --compute bfloat16" + wide);
+  for (const std::string& way : ways) {
     const Arguments lenet =
-        Arguments("train --model lenet5 --dataset synthetic --steps 2 --threads 2 --overwrite") + more;
+        "train --model lenet5 --dataset mnist --data-dir large --batch-size 128 --steps 2 --threads 2 --overwrite" +
+        Arguments(way);
     expect_success(started(lenet + "--out own", place_.path()));
     const EnvironmentVariable team("MINIQAT_TEAM", "openmp");
     expect_success(started(lenet + "--out openmp", place_.path()));
-    EXPECT_EQ(checkpoint_bytes("openmp"), checkpoint_bytes("own"));
+    EXPECT_TRUE(checkpoint_bytes("openmp") == checkpoint_bytes("own")) << way;
   }
 }
 
