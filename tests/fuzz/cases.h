@@ -13,7 +13,7 @@ namespace miniqat::fuzz {
 // Each a pure function of its seed.
 
 /// A convolution of some kind: filters of 1, 3, 5 or unequal sides, strides, dilations, either padding, 1 to 67
-/// channels.
+/// channels; or a large product of matrices. Some are behind quantizers.
 GraphCase convolution_case(std::uint64_t seed);
 
 /// Any op on random attributes and shapes, or several that the plan runs as one.

@@ -204,7 +204,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"ops", "convolutions", "graphs", "integers", "optimizers", "all"}))
       ->capture_default_str();
   program.add_option("--isa", arguments.isa)
-      ->check(CLI::IsMember({"baseline", "avx2", "avx512", "amx", "all"}))
+      ->check(CLI::IsMember({"baseline", "avx2", "avx2-vnni", "avx512", "avx512-vnni", "amx", "all"}))
       ->capture_default_str();
   program.add_option("--replay", arguments.replay, "judge a case that was written to a file: NAME.json, NAME.miniqat");
   program.add_option("--out", arguments.out, "where to write what fails")->capture_default_str();

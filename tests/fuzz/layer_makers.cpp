@@ -24,6 +24,14 @@ Json convolution_attributes(Maker& make, const std::array<std::int64_t, 2>& wind
   return attributes;
 }
 
+/// A layer's inputs; in some cases behind quantizers, so that their integers may be multiplied. By a lot of its own:
+/// other cases are those of older fuzzers.
+std::vector<Output> on_grids(Maker& make, std::vector<Output> inputs) {
+  if (mix(make.test().seed, hash_text("on grids")) % 3 == 0)
+    for (Output& input : inputs) input = fake_quant(make, input).output();
+  return inputs;
+}
+
 /// How far a filter reaches over the image.
 std::int64_t reach(const Json& attributes, std::size_t axis, std::int64_t window) {
   return 1 + (window - 1) * (attributes.contains("dilations") ? attributes["dilations"][axis].get<std::int64_t>() : 1);
@@ -63,8 +71,19 @@ Node& convolution(Maker& make, bool depthwise) {
                                                                : 1;
     if (n * h * w * in * out * window[0] * window[1] / stride > most_products) continue;
     const Output x = make.input({n, h, w, in});
-    return make.op(depthwise ? "DepthwiseConv2d" : "Conv2D", {x, make.weights({window[0], window[1], in, out})},
-                   attributes);
+    return make.op(depthwise ? "DepthwiseConv2d" : "Conv2D",
+                   on_grids(make, {x, make.weights({window[0], window[1], in, out})}), attributes);
+  }
+}
+
+Node& large_matmul(Maker& make) {
+  // From so many products on a layer multiplies integers, and rounds gradients. Of more terms 32 bits may not hold the
+  // sums.
+  const std::int64_t fewest = std::int64_t{1} << (make.chance(4) ? 23 : 20), most_terms = 8192;
+  for (;;) {
+    const std::int64_t m = make.extent(67) * make.any({1, 1, 5, 16}), n = make.extent(67) * make.any({1, 1, 3});
+    const std::int64_t k = make.extent(67) + fewest / (m * n);
+    if (k <= most_terms) return make.op("MatMul", on_grids(make, {make.input({m, k}), make.weights({k, n})}));
   }
 }
 

@@ -125,6 +125,8 @@ inline Json pair(std::int64_t a, std::int64_t b) { return Json::array({a, b}); }
 Node& convolution(Maker& make, bool depthwise);
 Node& pool(Maker& make, const std::string& type);
 Node& matmul(Maker& make);
+/// Large enough for bytes, in some cases for gradients from bytes.
+Node& large_matmul(Maker& make);
 Node& batch_norm(Maker& make, Output x);
 /// Of ranges that lie around 0, or on one side of it, or hold nothing else.
 Node& fake_quant(Maker& make, Output x);

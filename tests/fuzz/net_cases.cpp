@@ -78,8 +78,12 @@ void draw_ranges(GraphCase& test, Random& random) {
 
 GraphCase net_case(std::uint64_t seed) {
   Random random(mix(seed, hash_text("net")));
-  GraphCase test{.graph = random.below(3) == 0 ? testing::random_net(seed) : testing::well_formed_net(seed),
-                 .seed = seed};
+  // Enough for integers, in half of all nets.
+  const bool wide = mix(seed, hash_text("channels")) % 2 == 0;
+  const auto make = random.below(3) == 0 ? wide ? testing::wide_random_net : testing::random_net
+                    : wide               ? testing::wide_well_formed_net
+                                         : testing::well_formed_net;
+  GraphCase test{.graph = make(seed), .seed = seed};
   quantize::RewriteOptions options = random_options(random);
   draw_sums(options, seed);
   testing::draw_late_folding(options, Random(mix(seed, hash_text("late"))));

@@ -272,7 +272,8 @@ std::string drawn_op(std::uint64_t seed) {
 
 GraphCase convolution_case(std::uint64_t seed) {
   Maker make(seed);
-  Node& node = convolution(make, make.chance(3));
+  const bool is_product = mix(seed, hash_text("product")) % 16 == 0;
+  Node& node = is_product ? large_matmul(make) : convolution(make, make.chance(3));
   return make.finish(node);
 }
 

@@ -55,7 +55,7 @@ layers::Conv2dAttributes NetParts::window(Output x, std::int64_t filter) {
 
 Output NetParts::conv(Output x, std::int64_t channels) {
   const std::int64_t filter = chance(2) ? 1 : 3;
-  if (channels == 0) channels = chance(2) ? 3 : 2 + below(4);
+  if (channels == 0) channels = more_channels + (chance(2) ? 3 : 2 + below(4));
   const Output w = weights({filter, filter, x.shape()[3], channels});
   return layers::conv2d(graph, name("Conv2D"), x, w, window(x, filter));
 }

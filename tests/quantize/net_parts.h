@@ -9,6 +9,9 @@
 
 namespace miniqat::testing {
 
+/// With so many a convolution multiplies integers and rounds gradients (layers/conv2d.cpp).
+inline constexpr std::int64_t kMoreChannels = 8;
+
 /// The parts that random nets are made of, each with random attributes and variables of its own in the scope `scope`.
 /// Images are [n, h, w, c], rows [n, c].
 class NetParts {
@@ -17,6 +20,8 @@ class NetParts {
 
   Graph graph;
   std::string scope = "net";
+  /// That a convolution has beside its usual two to five.
+  std::int64_t more_channels = 0;
 
   int below(std::size_t bound) { return static_cast<int>(random_.below(bound)); }
   bool chance(int one_in) { return below(one_in) == 0; }

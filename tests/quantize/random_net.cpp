@@ -15,7 +15,8 @@ namespace {
 /// Adds one op after the other; each takes any of the tensors there are.
 class AnyOps {
  public:
-  explicit AnyOps(std::uint64_t seed) : parts_(seed) {
+  AnyOps(std::uint64_t seed, std::int64_t more_channels) : parts_(seed) {
+    parts_.more_channels = more_channels;
     tensors_ = {placeholder("images", {3, 6, 6, 3}), placeholder("more", {3, 6, 6, 3}), placeholder("rows", {3, 4})};
     const int count = 8 + parts_.below(20);
     for (int i = 0; i < count; ++i) {
@@ -302,6 +303,8 @@ Output AnyOps::odd_layer(Output x) {
 
 }  // namespace
 
-Graph random_net(std::uint64_t seed) { return AnyOps(seed).take(); }
+Graph random_net(std::uint64_t seed) { return AnyOps(seed, 0).take(); }
+
+Graph wide_random_net(std::uint64_t seed) { return AnyOps(seed, kMoreChannels).take(); }
 
 }  // namespace miniqat::testing

@@ -17,6 +17,10 @@ Graph random_net(std::uint64_t seed);
 /// scope "net": nothing that the rewrite could not quantize.
 Graph well_formed_net(std::uint64_t seed);
 
+/// The same with ten to thirteen channels behind a convolution: enough for integers and rounded gradients.
+Graph wide_random_net(std::uint64_t seed);
+Graph wide_well_formed_net(std::uint64_t seed);
+
 constexpr std::int64_t kNever = std::int64_t{1} << 30;
 
 }  // namespace miniqat::testing

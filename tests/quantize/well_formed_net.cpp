@@ -8,7 +8,8 @@ namespace {
 /// One block after the other; a block may branch and join inside.
 class Blocks {
  public:
-  explicit Blocks(std::uint64_t seed) : parts_(seed) {
+  Blocks(std::uint64_t seed, std::int64_t more_channels) : parts_(seed) {
+    parts_.more_channels = more_channels;
     Output x = layers::placeholder(parts_.graph, "images", {3, 6, 6, 3});
     if (parts_.chance(4)) x = parts_.lines(x);
     if (parts_.chance(8)) x = norm("net/picture", x);
@@ -140,6 +141,8 @@ class Blocks {
 
 }  // namespace
 
-Graph well_formed_net(std::uint64_t seed) { return Blocks(seed).take(); }
+Graph well_formed_net(std::uint64_t seed) { return Blocks(seed, 0).take(); }
+
+Graph wide_well_formed_net(std::uint64_t seed) { return Blocks(seed, kMoreChannels).take(); }
 
 }  // namespace miniqat::testing
