@@ -97,23 +97,6 @@ void convolve_numbers(const Convolution& convolution, const Factor* input, const
       TeamParts::kIndependent, {input, filter, output});
 }
 
-template <class Byte>
-void convolve_integers(const Convolution& convolution, const Byte* input, const std::int8_t* filter,
-                       std::int32_t* output) {
-  const ComputeScope computing;
-  const Convolution c = plain(convolution);
-  const auto compile = [&c] {
-    const memory::desc from = images(c.input, kTypeOf<Byte>), to = images(c.output, Type::s32);
-    return Kernel(
-        describe_primitive<dnnl::convolution_forward>(
-            dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, from, any_filter(c, Type::s8), to,
-            pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after)),
-        {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, plain_filter(c, Type::s8)}, {DNNL_ARG_DST, to, true}});
-  };
-  run(key_of(Operation::kIntegerForward, c, kTypeOf<Byte>), [&c] { return describe(" of integers", c); }, compile,
-      TeamParts::kIndependent, {input, filter, output});
-}
-
 template <class Factor>
 void compute_input_gradient(const Convolution& convolution, const Factor* d_output, const Factor* filter,
                             float* d_input) {
@@ -144,11 +127,12 @@ bool gathers_wrongly(const Convolution& c) {
          (!c.depthwise || c.filter[2] == 1) && c.pad_before == none && c.pad_after == none;
 }
 
-/// The pixels that a 1x1 filter sees: [n, output h, output w, c] of the images.
+/// The pixels that a 1x1 filter sees: [n, output h, output w, c] of the images. The convolution then has no strides.
 template <class Factor>
-void gather_pixels(const Convolution& c, const Factor* images, Factor* pixels) {
+const Factor* gathered(Convolution& c, const Factor* images, ScratchScope& scratch) {
   const std::int64_t rows = c.output[1], columns = c.output[2], channels = c.input[3];
   const std::int64_t row = columns * channels;
+  Factor* pixels = scratch.take<Factor>(static_cast<std::size_t>(c.output[0] * rows * row)).data();
   const std::int64_t grain = std::max<std::int64_t>(1, kPointwiseGrain / row);
   parallel_for(c.output[0] * rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -158,6 +142,50 @@ void gather_pixels(const Convolution& c, const Factor* images, Factor* pixels) {
         std::copy_n(from + x * c.strides[1] * channels, channels, pixels + i * row + x * channels);
     }
   });
+  c.input = {c.output[0], rows, columns, channels};
+  c.strides = {1, 1};
+  return pixels;
+}
+
+std::int64_t pixels_of(const Shape& images) { return images[0] * images[1] * images[2]; }
+
+template <class Factor>
+MatrixOf<Factor> pixel_rows(const Shape& images, const Factor* numbers) {
+  return MatrixOf<Factor>::row_major(numbers, pixels_of(images), images[3]);
+}
+
+template <class Factor>
+MatrixOf<Factor> filter_rows(const Convolution& c, const Factor* filter) {
+  return MatrixOf<Factor>::row_major(filter, c.filter[2], c.filter[3]);
+}
+
+/// Version 2.6 multiplies bytes wrongly by 1x1 filters where the output has 5 pixels a picture and more than 64
+/// channels.
+bool is_wrong_without_vnni(const Convolution& c) {
+  return isa_level() == IsaLevel::kAvx512 && !c.depthwise && c.filter[0] * c.filter[1] == 1 &&
+         c.output[1] * c.output[2] == 5 && (gathers_wrongly(c) || has_windows_of_a_pixel(c));
+}
+
+template <class Byte>
+void convolve_integers(const Convolution& convolution, const Byte* input, const std::int8_t* filter,
+                       std::int32_t* output) {
+  const ComputeScope computing;
+  Convolution c = plain(convolution);
+  ScratchScope scratch;
+  if (is_wrong_without_vnni(c)) {
+    if (gathers_wrongly(c)) input = gathered(c, input, scratch);
+    return multiply(pixel_rows(c.input, input), filter_rows(c, filter), output);
+  }
+  const auto compile = [&c] {
+    const memory::desc from = images(c.input, kTypeOf<Byte>), to = images(c.output, Type::s32);
+    return Kernel(
+        describe_primitive<dnnl::convolution_forward>(
+            dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, from, any_filter(c, Type::s8), to,
+            pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after)),
+        {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, plain_filter(c, Type::s8)}, {DNNL_ARG_DST, to, true}});
+  };
+  run(key_of(Operation::kIntegerForward, c, kTypeOf<Byte>), [&c] { return describe(" of integers", c); }, compile,
+      TeamParts::kIndependent, {input, filter, output});
 }
 
 auto describe_filter_gradient(const Convolution& c, Type factors) {
@@ -259,16 +287,6 @@ bool is_faster_product(const Convolution& c) {
   return isa_level() == IsaLevel::kAmx && !c.depthwise && has_windows_of_a_pixel(c);
 }
 
-std::int64_t pixels_of(const Shape& images) { return images[0] * images[1] * images[2]; }
-
-MatrixOf<Bfloat16> pixel_rows(const Shape& images, const Bfloat16* numbers) {
-  return MatrixOf<Bfloat16>::row_major(numbers, pixels_of(images), images[3]);
-}
-
-MatrixOf<Bfloat16> filter_rows(const Convolution& c, const Bfloat16* filter) {
-  return MatrixOf<Bfloat16>::row_major(filter, c.filter[2], c.filter[3]);
-}
-
 const float* as_floats(const Bfloat16* numbers, const Shape& shape, ScratchScope& scratch) {
   const std::span<float> floats = scratch.take<float>(static_cast<std::size_t>(shape.elements()));
   parallel_for(std::ssize(floats), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -282,21 +300,12 @@ void gather_and_share_out(const Convolution& convolution, const Factor* input, c
                           float* d_filter) {
   const ComputeScope computing;
   Convolution c = plain(convolution);
-  if (!gathers_wrongly(c)) return share_out_filter_gradient(c, input, d_output, d_filter);
   ScratchScope scratch;
-  const std::span<Factor> pixels = scratch.take<Factor>(c.output.elements() / c.output[3] * c.input[3]);
-  gather_pixels(c, input, pixels.data());
-  c.input = {c.output[0], c.output[1], c.output[2], c.input[3]};
-  c.strides = {1, 1};
-  share_out_filter_gradient<Factor>(c, pixels.data(), d_output, d_filter);
+  if (gathers_wrongly(c)) input = gathered(c, input, scratch);
+  share_out_filter_gradient(c, input, d_output, d_filter);
 }
 
 }  // namespace
-
-bool has_windows_of_a_pixel(const Convolution& c) {
-  const std::array<std::int64_t, 2> one = {1, 1}, none = {0, 0};
-  return c.filter[0] * c.filter[1] == 1 && c.strides == one && c.pad_before == none && c.pad_after == none;
-}
 
 void convolve(const Convolution& convolution, const float* input, const float* filter, float* output) {
   convolve_numbers(convolution, input, filter, output);
@@ -382,13 +391,6 @@ void convolve_backward_filter(const Convolution& convolution, const Bfloat16* in
   ScratchScope scratch;
   gather_and_share_out(convolution, as_floats(input, convolution.input, scratch),
                        as_floats(d_output, convolution.output, scratch), d_filter);
-}
-
-std::map<std::string, std::string> compiled_kernels() {
-  std::map<std::string, std::string> kernels;
-  for (const auto& [key, compiled] : kernels_of_thread().all())
-    kernels.emplace(compiled.description, compiled.kernel.implementation());
-  return kernels;
 }
 
 }  // namespace miniqat::onednn

@@ -165,4 +165,16 @@ Kept<CompiledKernel>& kernels_of_thread() {
   return kernels;
 }
 
+bool has_windows_of_a_pixel(const Convolution& c) {
+  const std::array<std::int64_t, 2> one = {1, 1}, none = {0, 0};
+  return c.filter[0] * c.filter[1] == 1 && c.strides == one && c.pad_before == none && c.pad_after == none;
+}
+
+std::map<std::string, std::string> compiled_kernels() {
+  std::map<std::string, std::string> kernels;
+  for (const auto& [key, compiled] : kernels_of_thread().all())
+    kernels.emplace(compiled.description, compiled.kernel.implementation());
+  return kernels;
+}
+
 }  // namespace miniqat::onednn

@@ -249,6 +249,7 @@ std::vector<LayerCase> geometries() {
        .filter = {2, 4, 12, 9},
        .window = {.strides = {2, 2}, .padding = Padding::kExplicit, .pads = {0, 2, 1, 0}}},
       {.images = {5, 6, 6, 32}, .filter = {1, 1, 32, 12}, .window = {.strides = {2, 2}}},
+      {.images = {2, 2, 10, 17}, .filter = {1, 1, 17, 128}, .window = {.strides = {2, 2}}},
   };
   // Of matrices and of pixels: nearly every extent has another kernel.
   constexpr std::int64_t kMatrices[][3] = {{127, 129, 65}, {1, 8257, 127}, {3, 11279, 31},  {65, 2049, 15},
