@@ -24,7 +24,7 @@ std::string join_parts(std::initializer_list<TextPart> parts) {
 
 std::string plural(std::string_view thing) {
   if (thing.ends_with("is")) return concat(thing.substr(0, thing.size() - 2), "es");
-  return concat(thing, thing.ends_with("ch") || thing.ends_with("ss") ? "es" : "s");
+  return concat(thing, thing.ends_with("tch") || thing.ends_with("ss") ? "es" : "s");
 }
 
 void throw_error(std::initializer_list<TextPart> parts) { throw Error(join_parts(parts)); }

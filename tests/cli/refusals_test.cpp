@@ -188,7 +188,6 @@ TEST_F(RefusalsTest, SettingsOutOfRange) {
 )");
   refuses("rewrite --graph tiny.json", R"(
 --out g.onnx => --out ... g.onnx ... must end in .json
---out tiny.json|./tiny.json => --out would replace $, which the command reads
 --weight-bits 1 => --weight-bits must be 2 to 16, not 1
 --activation-bits 17 => --activation-bits must be
 --weight-bits eight => --weight-bits
@@ -352,6 +351,7 @@ nowhere --run elsewhere => two runs are given: "nowhere" and --run "elsewhere"
 nowhere elsewhere => unknown argument "elsewhere"
  => --run
 )");
+  place_.write("bits.json", R"({"conv1": 4})");
   refuses("", R"(
 eval drawn --data-dir digits => --data-dir ... --dataset synthetic
 eval drawn --dataset synthetic --data-dir digits => --data-dir ... synthetic
@@ -378,6 +378,7 @@ run --fetch x --out o => give one of --run and --graph
 run run --dataset mnist --out o => --dataset goes with --index
 run run --split train --out o => --split goes with --index
 run run --index 20 --out o => there is no picture 20
+rewrite --graph tiny.json --bits-config bits.json --out ./bits.json => --out would replace ./bits.json
 run --graph tiny.json --out tiny.json => --out would replace tiny.json, which the command reads
 run run --out run/checkpoint.safetensors|run/eval_graph.json => --out would replace $
 run run --index 0 --checkpoint float --out float/checkpoint.safetensors => --out would replace

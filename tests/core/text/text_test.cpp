@@ -158,7 +158,8 @@ TEST(Concat, WritesWhatHasAnOperator) {
 TEST(Counted, KnowsOneFromMany) {
   EXPECT_EQ(counted(1, "step"), "1 step");
   EXPECT_EQ(counted(std::int64_t{0}, "step"), "0 steps");
-  EXPECT_EQ(counted(2, "batch") + counted(3, "class") + counted(4, "axis"), "2 batches3 classes4 axes");
+  EXPECT_EQ(counted(2, "batch") + counted(3, "class") + counted(4, "axis") + counted(5, "epoch"),
+            "2 batches3 classes4 axes5 epochs");
   EXPECT_EQ(counted(1.0, "core") + counted(1.5, "core") + counted("1", "core"), "1 core1.5 cores1 core");
 }
 

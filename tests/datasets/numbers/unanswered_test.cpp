@@ -25,7 +25,6 @@ struct Case {
   const char* others_get = "error: ";
 };
 
-const auto kUnits = std::make_shared<const Standard>(Standard{{0, 0}, {1, 1}});
 const std::vector<std::string> kFogSun = {"fog", "sun"};
 
 const Case kCases[] = {
@@ -36,15 +35,15 @@ const Case kCases[] = {
     // One of several is no feature, and no answer alone.
     {"== X.csv\na,b,up\n1,2.5,x\n3,4,?", "test [2,2] 1 2.5 3 4", {.target = {"right", "up"}}},
     // Columns by number: without the one to be predicted the others move up.
-    {"== X.csv\n1,2.5\n3,4", "test [2,2] 1 2.5 3 4", {.target = {"2"}, .standard = kUnits}},
+    {"== X.csv\n1,2.5\n3,4", "test [2,2] 1 2.5 3 4", {.target = {"2"}, .channels = 2}},
     {"== X.csv\n1,2.5\n3,4",
      "test [2,2] 1 2.5 3 4",
-     {.target = {"0"}, .standard = kUnits},
+     {.target = {"0"}, .channels = 2},
      {},
      "test [2,1] 2.5 4, 1 targets 0: 1 3"},
     {"== X.csv\n7,1,2.5\n9,3,4",
      "test [2,2] 1 2.5 3 4, 1 targets 0: 7 9",
-     {.target = {"0"}, .answers = Answers::kTargets, .standard = kUnits},
+     {.target = {"0"}, .answers = Answers::kTargets, .channels = 2},
      {},
      ""},
     {"== X.csv\na,b\n1,2.5\n3,4",
