@@ -14,7 +14,6 @@
 #include "core/engine/profile.h"
 #include "core/text/classic.h"
 #include "core/text/quote.h"
-#include "core/text/suggest.h"
 #include "core/threads/parallel.h"
 #include "datasets/class_counts.h"
 #include "datasets/known_datasets.h"
@@ -26,7 +25,6 @@
 #include "training/run/asked_pictures.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
-#include "training/run/output_names.h"
 #include "training/run/run_source.h"
 #include "training/run/same_data.h"
 #include "training/settings/settings.h"
@@ -285,18 +283,6 @@ datasets::LoadOptions load_options(const integer::Model& model, const Task& task
   return options;
 }
 
-/// Classes are linked by their names while they are read. Numbers and labels may be called otherwise than the model's,
-/// but lie in the order of the data's columns.
-void require_order_of(const integer::Model& model, const Task& task, const std::string& file,
-                      const datasets::Dataset& data) {
-  if (&task == &classification()) return;
-  const std::vector<std::string> ours = output_names(data, task), &theirs = model.class_names;
-  for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
-    if (const auto found = std::ranges::find(theirs, ours[i]); found != theirs.end() && theirs[i] != ours[i])
-      fail(file, ": its outputs are ", printable(joined(theirs)), ", in this order; --target takes ",
-           printable(joined(ours)), " of ", data.name);
-}
-
 /// A model.miniqat file knows its integers, but no data set.
 void evaluate_file(const EvalArguments& arguments, const ReadingFlags& flags) {
   if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
@@ -325,7 +311,6 @@ void evaluate_file(const EvalArguments& arguments, const ReadingFlags& flags) {
   };
   const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir, options);
   const datasets::Dataset& split = split_of(data, arguments.split);
-  require_order_of(model, task, arguments.model, split);
   const IntegerBits bits = bits_of(model);
   const Subject subject{.model = model.name.empty() ? arguments.model : model.name,
                         .quantization = bits.label(),

@@ -127,7 +127,8 @@ void inspect(const InspectArguments& arguments) {
   if (!arguments.diff && arguments.graphs.size() != 1)
     throw UsageError("one graph is shown at a time, \"" + arguments.graphs[1] +
                      "\" is one too many; --diff compares two");
-  require_no_input("--dot", arguments.dot, {arguments.graphs[0]});
+  const std::filesystem::path& shown = arguments.graphs[0];
+  require_no_input("--dot", arguments.dot, {shown, shown / "train_graph.json", shown / "eval_graph.json"});
   const auto read = [&](const std::string& path) {
     return read_graph_or_run(path, arguments.image_size, arguments.diff);
   };

@@ -29,7 +29,7 @@ class RankDecoding : public datasets::SharedDecoding {
 /// One rank's part of a training on several.
 class RankSide {
  public:
-  /// Throws Error if the ranks are not alike, or cannot share the shards of the settings. `ranks` must stay.
+  /// Throws Error if the ranks are not alike. `ranks` must stay.
   RankSide(distributed::Communicator& ranks, const training::TrainSettings& settings);
 
   /// Warnings about the ranks' threads and cores.

@@ -63,8 +63,18 @@ void combine_statistics(Communicator& ranks, std::span<ShardStatistic> values, c
     combine_swapped(ranks, values, meanwhile);
 }
 
+namespace {
+
+/// Channels are opened together. A rank that loads its data is waited for here, in a way that an end of that rank ends.
+Communicator& in_step(Communicator& ranks) {
+  if (ranks.size() > 1) wait_for(*ranks.barrier());
+  return ranks;
+}
+
+}  // namespace
+
 RankExchange::RankExchange(Communicator& ranks, int shards)
-    : ranks_(ranks),
+    : ranks_(in_step(ranks)),
       range_(range_of(ranks, shards)),
       alone_(shards),
       channel_(ranks.channel()),

@@ -70,7 +70,7 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds, public Rea
     const Shape& b = inputs[1].shape;
     if (attributes_.transpose_a || attributes_.transpose_b) return "a transposed factor";
     if (multiply_adds(inputs) < kWorthIt)
-      return miniqat::concat(multiply_adds(inputs), " products, less than a million");
+      return miniqat::concat(multiply_adds(inputs), " products, less than ", kWorthIt);
     return forms.empty() ? "" : why_inexact(forms, b[0], b[1]);
   }
 

@@ -95,8 +95,8 @@ void Session::forget_plans() {
 }
 
 void Session::set_shards(const ShardOptions& options) {
-  std::unique_ptr<ShardedSteps> steps;
-  if (options.range.total != 1) steps = std::make_unique<ShardedSteps>(options);
+  auto steps = std::make_unique<ShardedSteps>(options);
+  if (options.range.total == 1) steps = nullptr;
   forget_plans();
   shards_ = std::move(steps);
 }

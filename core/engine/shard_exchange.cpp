@@ -1,6 +1,7 @@
 #include "core/engine/shard_exchange.h"
 
 #include <bit>
+#include <utility>
 
 #include "core/graph/op.h"
 #include "core/text/error.h"
@@ -48,7 +49,7 @@ void add_in_tree(std::span<float* const> parts, std::int64_t n) {
 /// Division by a power of two is exact (but for denormals, which are 0).
 void LoneExchange::finish(int threads) {
   const ComputeScope computing(threads);
-  for (Halves& halves : started_)
+  for (Halves& halves : std::exchange(started_, {}))
     with_float_type(halves.left, [&]<class T>(T) {
       const T share = T(1) / static_cast<T>(shards_);
       T* to = halves.left.data<T>();
@@ -58,7 +59,6 @@ void LoneExchange::finish(int threads) {
                         : add_and_scale(to + begin, more + begin, end - begin, share);
       });
     });
-  started_.clear();
 }
 
 }  // namespace miniqat

@@ -5,7 +5,6 @@
 
 #include "core/graph/op_interfaces.h"
 #include "core/text/error.h"
-#include "core/threads/parallel.h"
 
 namespace miniqat {
 

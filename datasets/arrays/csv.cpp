@@ -42,7 +42,7 @@ class CsvReader {
     while (const std::optional<std::string_view> text = lines_.next()) {
       const std::string_view row = without_frame(*text);
       if (row.empty()) continue;
-      if (labels_.empty() && !seen_names_ && !is_number(without_frame(row.substr(0, row.find(',')))))
+      if (labels_.empty() && !seen_names_ && !begins_an_example(row))
         read_names(row);
       else
         read_row(row, lines_.number());
@@ -59,6 +59,13 @@ class CsvReader {
   }
 
  private:
+  /// Not a row of names: a label that may be missing, and a pixel.
+  bool begins_an_example(std::string_view row) const {
+    const std::string_view first = without_frame(take(row, ','));
+    return is_number(first) ||
+           (labels_may_be_missing_ && is_missing(first) && is_number(without_frame(take(row, ','))));
+  }
+
   void read_names(std::string_view row) {
     seen_names_ = true;
     for (std::int64_t column = 0; !row.empty(); ++column) {

@@ -70,12 +70,17 @@ Evaluation evaluate(SessionHandle& session, const ClassifierHandle& classifier, 
   });
 }
 
-/// Numbers must be standardised as the model knows that its input is.
+/// Numbers, and targets, must be standardised as the model knows that those of its training were.
 void require_standard_of(const integer::Model& model, const Dataset& dataset) {
-  if (!model.input_standard || (dataset.standard && *dataset.standard == *model.input_standard)) return;
-  fail("the model takes numbers that are standardised as its training data were, and those of ", dataset.name,
-       dataset.standard ? " have other means and deviations" : " are as they were given",
-       "; take dataset.standardised(like=train) with the data that convert() took");
+  const auto require_as = [&](const char* what, const auto& wanted, const auto& found) {
+    if (!wanted || (found && *found == *wanted)) return;
+    fail("the model's ", what, " are standardised as those of its training data were, and those of ", dataset.name,
+         found ? " have other means and deviations: take load(..., no_standardise=True) and "
+               : " are as they were given: take ",
+         "dataset.standardised(like=train) with the data that convert() took");
+  };
+  require_as("inputs", model.input_standard, dataset.standard);
+  require_as("targets", model.output_standard, dataset.target_standard);
 }
 
 Evaluation evaluate_integers(const ModelHandle& model, const Dataset& dataset) {

@@ -138,7 +138,9 @@ class Loops(unittest.TestCase):
         model = miniqat.convert(evaluation.graph, session.variables(), dataset=train)
         simulation = miniqat.Session(evaluation.graph)
         simulation.restore(session.checkpoint(), "variables")
-        for data, text in (raw, "as they were given"), (miniqat.Dataset.of_numbers(X + 1, Y).standardised(), "other means"):
+        for data, text in ((raw, "inputs .* as they were given"),
+                           (miniqat.Dataset.of_numbers(X + 1, Y).standardised(), "inputs .* other means"),
+                           (miniqat.Dataset.of_numbers(X, 100 * Y + 5).standardised(), "targets .* other means")):
             with self.assertRaisesRegex(miniqat.Error, text):
                 miniqat.evaluate_integers(model, data)
             with self.assertRaisesRegex(miniqat.Error, text):

@@ -89,13 +89,16 @@ TEST_F(PredictNewTest, SinglePicturesOfATableMayHaveNoLabel) {
   };
   place_->write("pictures.csv", rows(60, 0));
   EXPECT_EQ(program(concat("train --epochs 2 --dataset pictures.csv --out pictures", kShort)).status, 0);
-  for (const int unknown : {1, 4}) {
-    place_->write("new_pictures.csv", rows(4, unknown));
-    const Json told = json("predict pictures --dataset new_pictures.csv")["pictures"];
-    ASSERT_EQ(told.size(), 4u);
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(told[i]["label"], i < unknown ? Json(nullptr) : Json(i % 2));
-  }
-  expect_error(program("eval pictures --dataset new_pictures.csv"), 1, {});
+  for (const int unknown : {1, 4})
+    for (const bool has_names : {true, false}) {
+      const std::string text = rows(4, unknown);
+      place_->write("new_pictures.csv", has_names ? text : text.substr(text.find('\n') + 1));
+      const Json told = json("predict pictures --dataset new_pictures.csv")["pictures"];
+      ASSERT_EQ(told.size(), 4u);
+      for (int i = 0; i < 4; ++i) EXPECT_EQ(told[i]["label"], i < unknown ? Json(nullptr) : Json(i % 2));
+    }
+  place_->write("new_pictures.csv", rows(4, 1));
+  expect_error(program("eval pictures --dataset new_pictures.csv"), 1, {"a value is missing"});
 }
 
 /// The number of the column to predict would be that of a feature.

@@ -118,7 +118,7 @@ TEST_F(WholeNumbersTest, SeveralAreMeasuredInTheOrderOfTheModel) {
   run("export both --out both.miniqat");
   run("eval --model both.miniqat --dataset ages.csv --target age,b");
   testing::expect_text(refused("eval --model both.miniqat --dataset ages.csv --target b,age"),
-                       {"both.miniqat: its outputs are age, b, in this order; --target takes b, age of "});
+                       {"both.miniqat: its outputs are age, b, in this order, and the targets of "});
 }
 
 TEST_F(WholeNumbersTest, AreLabelsWhereTheTaskIsThat) {

@@ -73,7 +73,7 @@ struct CalibrationRequest {
   std::string run;
   CalibrateSettings calibrate = {};
   RewriteSettings rewrite = {};
-  /// The new run's.
+  /// The new run's, in which it is measured. (`miniqat calibrate` has no flag for it.)
   Arithmetic arithmetic = Arithmetic::kInteger;
   /// The run's own when "".
   std::string dataset = {};

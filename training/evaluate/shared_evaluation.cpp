@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <stdexcept>
 
 #include "datasets/loader.h"
 
@@ -19,6 +20,7 @@ SharedEvaluation::SharedEvaluation(const Classifier& classifier, const SessionOp
       task_(*classifier.task),
       outputs_(classifier.outputs()),
       workers_(options.at_once, options.threads) {
+  if (options.exchange == nullptr) throw std::invalid_argument("SharedEvaluation needs an exchange");
   for (int worker = 0; worker < workers_.count(); ++worker)
     copies_.push_back(std::make_unique<Copy>(classifier, session));
 }

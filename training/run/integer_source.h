@@ -40,7 +40,8 @@ void require_pictures_fit(const integer::Model& model, const datasets::Dataset& 
 void require_pictures_fit(const integer::Model& model, const Shape& example, const std::string& dataset,
                           const std::string& source);
 
-/// Throws Error unless the model takes the data set's examples and gives what the task needs of them.
+/// Throws Error unless the model takes the data set's examples and gives what the task needs of them, targets of the
+/// same names in the same order.
 void require_fit(const integer::Model& model, const Task& task, const datasets::Dataset& dataset,
                  const std::string& source);
 

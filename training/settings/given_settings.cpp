@@ -17,13 +17,9 @@ struct GivenNames {
   bool was_given(const std::string& name) const { return names.contains(name); }
 };
 
-/// What a network keeps float is known once it is rewritten (note_on_rounding()).
+/// What else a network leaves without effect is known once it is rewritten (note_on_rounding()).
 void refuse_ignored_rounding(const TrainSettings& settings, const auto& refuse) {
   if (settings.float_only || settings.compute == FactorType::kFloat32) return;
-  const RewriteSettings& rewrite = settings.rewrite;
-  const bool quantizes_all = rewrite.quant_delay == 0 && rewrite.scope.empty() && !is_graph_file(settings.model);
-  refuse("compute", quantizes_all && settings.arithmetic == Arithmetic::kSimulated,
-         "--arithmetic simulated, which leaves the numbers of quantizers as they are");
   refuse("gradients", settings.gradients == GradientType::kFloat32,
          "--compute bfloat16, which rounds gradients to bfloat16");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/graph/op_interfaces.h"
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
@@ -25,14 +26,28 @@ std::string note_on_rounding(TrainingTask& task) {
   return concat(flag, " has no effect on this network", when, ": its layers are too small for it", others);
 }
 
+namespace {
+
+bool is_layer(const Node& node) { return as<MultipliesAndAdds>(node.op()) != nullptr; }
+
+}  // namespace
+
 void require_roundable(const TrainingTask& task) {
-  const std::string flag = task.settings.rounding_flag();
-  if (flag.empty()) return;
+  if (task.settings.compute == FactorType::kFloat32) return;
   constexpr std::int64_t kByte = 8;
-  for (const Node* node : task.training.graph.nodes())
-    if (const auto* quantizer = node->as<quantize::FakeQuant>(); quantizer != nullptr && quantizer->bits > kByte)
-      throw UsageError(concat(flag, " goes with at most 8 bits, and ", describe(*node), " has ", quantizer->bits,
-                              ": more are neither multiplied as integers nor left as they are"));
+  for (const Node* layer : task.training.graph.nodes()) {
+    if (!is_layer(*layer)) continue;
+    for (const Output& input : layer->inputs()) {
+      // Behind views and pools, too.
+      const Node* node = input.node;
+      while (node->as<quantize::FakeQuant>() == nullptr && !node->inputs().empty() && !is_layer(*node))
+        node = node->inputs()[0].node;
+      if (const auto* quantizer = node->as<quantize::FakeQuant>(); quantizer != nullptr && quantizer->bits > kByte)
+        throw UsageError(concat(task.settings.rounding_flag(), " goes with at most 8 bits, and ", describe(*node),
+                                " has ", quantizer->bits,
+                                ": more are neither multiplied as integers nor left as they are"));
+    }
+  }
 }
 
 std::string share_of_integers(TrainingTask& task) {

@@ -236,8 +236,8 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   if (!extras.resume) {
     require_as_asked(task.report, settings.rewrite, rewrite_of_trainings(), extras.given, settings.model);
     refuse_ignored_decay(task.settings, extras.given);
-    require_roundable(task);
   }
+  require_roundable(task);
   Trainer(task, run, extras, observer).run();
 }
 

@@ -8,19 +8,31 @@
 namespace miniqat {
 namespace {
 
-/// The forms of a layer's inputs that quantizers have put on grids of bytes.
+/// What each view shows, in whichever arithmetic.
+using Shown = std::map<TensorKey, TensorKey>;
+
+TensorKey found_behind(const Shown& shown, const Output& output) {
+  const auto found = shown.find(key_of(output));
+  return found != shown.end() ? found->second : key_of(output);
+}
+
+/// The forms of a layer's inputs that quantizers have put on grids of bytes, which views of them keep.
 struct InputForms {
   std::vector<PackedForm> forms;
-  /// The first input that has none.
+  /// The first input that has none, and what gives it.
   int missing = 0;
+  const Node* giver = nullptr;
 
-  InputForms(const SelectedNode& selected, const Packing& packing) {
+  InputForms(const SelectedNode& selected, const std::map<TensorKey, PackedForm>& all, const Shown& shown) {
     for (int k = static_cast<int>(selected.inputs.size()) - 1; k >= 0; --k) {
-      const auto found = packing.forms.find(packing.root_of(selected.inputs[static_cast<std::size_t>(k)]));
-      if (found != packing.forms.end() && !found->first.first->inputs().empty())
+      const TensorKey root = found_behind(shown, selected.inputs[static_cast<std::size_t>(k)]);
+      const auto found = all.find(root);
+      if (found != all.end() && !root.first->inputs().empty()) {
         forms.insert(forms.begin(), found->second);
-      else
+      } else {
         missing = k;
+        giver = root.first;
+      }
     }
   }
 };
@@ -28,10 +40,9 @@ struct InputForms {
 std::string why_float(const SelectedNode& selected, const ReadsPacked& reads, const InputForms& found) {
   if (found.forms.size() == selected.inputs.size()) return reads.why_not_packed(selected.input_specs(), found.forms);
   if (std::string why = reads.why_not_packed(selected.input_specs(), {}); !why.empty()) return why;
-  const Node& from = *selected.inputs[static_cast<std::size_t>(found.missing)].node;
   const char* what = found.missing == 0 ? "input" : "weights";
-  return from.inputs().empty() ? concat("its ", what, " not quantized")
-                               : concat("no bytes of its ", what, " (", from.op().type(), ")");
+  return found.giver->inputs().empty() ? concat("its ", what, " not quantized")
+                                       : concat("no bytes of its ", what, " (", found.giver->op().type(), ")");
 }
 
 }  // namespace
@@ -45,6 +56,7 @@ Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
   Packing packing;
   if (request.backend != Backend::kFast) return packing;
   const bool on_integers = request.arithmetic == Arithmetic::kInteger;
+  Shown shown;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const SelectedNode& selected = nodes[i];
     const int number = static_cast<int>(i);
@@ -53,11 +65,14 @@ Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
       packing.forms.emplace(key_of(out), form_of_bytes(out.shape().elements()));
     if (const auto form = packed_output_of(*selected.op, selected.input_specs(), phase_of(request)))
       packing.forms.emplace(key_of(out), *form);
-    if (on_integers && selected.traits.view && packing.forms.contains(packing.root_of(selected.inputs[0])))
-      packing.roots[key_of(out)] = packing.root_of(selected.inputs[0]);
+    if (selected.traits.view) {
+      const TensorKey root = found_behind(shown, selected.inputs[0]);
+      shown[key_of(out)] = root;
+      if (on_integers && packing.forms.contains(root)) packing.roots[key_of(out)] = root;
+    }
     const auto* reads = as<ReadsPacked>(*selected.op);
     if (reads == nullptr) continue;
-    const InputForms found(selected, packing);
+    const InputForms found(selected, packing.forms, shown);
     if (on_integers)
       if (std::string why = why_float(selected, *reads, found); !why.empty())
         packing.floats.emplace(number, std::move(why));
