@@ -11,13 +11,6 @@
 namespace miniqat::testing::outputs_test {
 namespace {
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  expect_text(text, {from});
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 /// The classifier of tiny_task.h behind another head, of `outputs` numbers, which comes first.
 std::string two_heads(int outputs = 5) {
   const std::string place = R"(    {"name": "fc/weights")", size = std::to_string(outputs);

@@ -123,6 +123,13 @@ void expect_text(const std::string& text, const std::vector<std::string>& parts)
     EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in\n" << text;
 }
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  expect_text(text, {from});
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
 std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file) << "cannot read " << path;

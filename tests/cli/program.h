@@ -101,6 +101,9 @@ void expect_error(const Outcome& outcome, int status, const std::vector<std::str
 /// Expects every part somewhere in what was printed.
 void expect_text(const std::string& text, const std::vector<std::string>& parts);
 
+/// `text` with `to` in each place of `from`, which must be there.
+std::string replaced(std::string text, const std::string& from, const std::string& to);
+
 /// The bytes of a file; fails the test when there is none.
 std::string bytes_of(const std::filesystem::path& path);
 

@@ -8,12 +8,6 @@
 
 namespace miniqat::testing {
 
-inline std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 /// tiny_classifier() with thrice the channels and a second convolution, of 12 channels: enough for integers and
 /// bfloat16.
 inline std::string wide_classifier() {
