@@ -6,6 +6,7 @@
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
+#include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "training/settings/usage_error.h"
 
@@ -29,6 +30,14 @@ std::string note_on_rounding(TrainingTask& task) {
 namespace {
 
 bool is_layer(const Node& node) { return as<MultipliesAndAdds>(node.op()) != nullptr; }
+
+/// The product that a folded batch norm takes its statistics from, and nobody else anything.
+bool is_for_statistics(const Node& layer) {
+  const auto takes_statistics = [](const Use& use) {
+    return use.node->as<layers::BatchNorm>() != nullptr && use.node->uses(0).empty();
+  };
+  return !layer.uses(0).empty() && std::ranges::all_of(layer.uses(0), takes_statistics);
+}
 
 }  // namespace
 
@@ -70,8 +79,9 @@ std::string share_of_integers(TrainingTask& task) {
                             " of ", counted(layers.size(), "layer"), count < std::ssize(layers) ? "; in float32:" : "");
   for (const PlannedLayer& layer : layers)
     if (!layer.on_integers)
-      text += formatted("\n  %-*s  %6s  %s", static_cast<int>(width), layer.node->name().c_str(),
-                        share(layer.multiply_adds).c_str(), layer.why_float.c_str());
+      text += formatted(
+          "\n  %-*s  %6s  %s", static_cast<int>(width), layer.node->name().c_str(), share(layer.multiply_adds).c_str(),
+          is_for_statistics(*layer.node) ? "for the statistics of its batch norm" : layer.why_float.c_str());
   return text;
 }
 

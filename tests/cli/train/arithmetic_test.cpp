@@ -59,6 +59,14 @@ TEST_F(ArithmeticTest, RunsOfFewBitsMultiplyIntegersAndSayWhere) {
   EXPECT_EQ(summary["test_loss"], again["loss"]);
 }
 
+TEST_F(ArithmeticTest, AProductForStatisticsIsSaidToBeOne) {
+  place_.write("norm.json", classifier_on_integers());
+  const Arguments norm = "train --model norm.json --dataset mnist --data-dir digits --steps 1 --threads 1 --profile ";
+  const std::string reason = "for the statistics of its batch norm";
+  expect_text(expect_success(program(norm + "--out tf")).out, {reason});
+  EXPECT_EQ(expect_success(program(norm + "--out single --bn-fold single")).out.find(reason), std::string::npos);
+}
+
 /// What other commands measure of a run's network, `eval` measures of the run, to the last bit. (Logits of 16 bits show
 /// the roundings of the simulation.)
 TEST_F(ArithmeticTest, EveryMeasurementIsInTheRunsArithmetic) {
