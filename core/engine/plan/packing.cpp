@@ -8,7 +8,7 @@
 namespace miniqat {
 namespace {
 
-/// What each view shows, in whichever arithmetic.
+/// What views show.
 using Shown = std::map<TensorKey, TensorKey>;
 
 TensorKey found_behind(const Shown& shown, const Output& output) {
@@ -47,15 +47,13 @@ std::string why_float(const SelectedNode& selected, const ReadsPacked& reads, co
 
 }  // namespace
 
-TensorKey Packing::root_of(const Output& output) const {
-  const auto found = roots.find(key_of(output));
-  return found != roots.end() ? found->second : key_of(output);
-}
+TensorKey Packing::root_of(const Output& output) const { return found_behind(roots, output); }
 
 Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
   Packing packing;
   if (request.backend != Backend::kFast) return packing;
   const bool on_integers = request.arithmetic == Arithmetic::kInteger;
+  // All views, in whichever arithmetic; packing.roots has those of integers alone.
   Shown shown;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const SelectedNode& selected = nodes[i];
