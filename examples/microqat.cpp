@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <stdexcept>
@@ -56,7 +57,7 @@ Grid grid_of(const Range& range, int bits) {
   const int steps = (1 << bits) - 1;
   Grid grid = {.quant_max = steps};
   const double width = double{range.max} - range.min;
-  if (width == 0) return grid;
+  if (width == 0) return grid;  // a tensor of zeros
   grid.scale = static_cast<float>(width / steps);
   grid.zero_point = static_cast<int>(std::round(-double{range.min} * steps / width));
   return grid;
@@ -69,7 +70,7 @@ int quantize(const Grid& grid, float r) {
 }
 
 // 2. FakeQuant: rounds to the grid and goes on in floats, so that training feels what integers will do.
-// Not `quantizing`, that is before quant_delay, they let pass everything.
+// Before quant_delay, not `quantizing`, this and its gradient let everything pass.
 Floats fake_quant_forward(const Grid& grid, const Floats& x, bool quantizing) {
   Floats y = x;
   if (quantizing)
@@ -136,8 +137,8 @@ void dense_backward(const Floats& x, const Floats& w, const Floats& d_y, Floats&
   }
 }
 
-// The pixel that output pixel `position` (a row and a column of kConv) multiplies by `tap` (a row and a column of the
-// filter). With these pixels as the inputs, a convolution is a dense layer that runs at every position.
+// The pixel that output pixel `position` (row * kConv + column) multiplies by `tap` (row * kKernel + column). With
+// these pixels as the inputs, a convolution is a dense layer that runs at every position.
 int pixel_under(int position, int tap) {
   return (position / kConv + tap / kKernel) * kSize + position % kConv + tap % kKernel;
 }
@@ -240,7 +241,7 @@ struct Activations {
   std::vector<int> winners;
 };
 
-// In training, the ranges of activations follow the batch, before quant_delay, too.
+// In training, and here alone, ranges follow the batch, before quant_delay, too. x is pixels: integers times 1/255.
 Activations forward(Network& net, const Floats& x, bool training, bool quantizing) {
   Activations a;
   a.conv_w_q = fake_quant_forward(net.conv_w_grid(), net.conv_w.value, quantizing);
@@ -274,7 +275,6 @@ float train_step(Network& net, const Floats& x, const Bytes& labels, float learn
 
 // 5. Integers. With r = scale * (q - zero_point) for x, w and y, the layer y = b + sum of x * w becomes
 //   q_y = Z_y + M * (q_b + sum of (q_x - Z_x) * (q_w - Z_w)),    M = S_x * S_w / S_y,    q_b = b / (S_x * S_w)
-//
 // where the sum is exact in 32 bits, and only M is no integer. It becomes mantissa * 2^-shift.
 
 struct IntegerLayer {
@@ -305,7 +305,7 @@ IntegerLayer integer_layer(const Floats& w, const Floats& b, const Grid& x_grid,
   layer.x_zero_point = x_grid.zero_point;
   layer.w_zero_point = w_grid.zero_point;
   layer.y = y_grid;
-  int exponent = 0;  // M = fraction * 2^exponent, fraction in [1/2, 1)
+  int exponent = 0;  // M = fraction * 2^exponent, fraction in [1/2, 1); in floats, as other engines have it
   const double fraction = std::frexp(x_grid.scale * w_grid.scale / y_grid.scale, &exponent);
   layer.mantissa = std::llround(std::ldexp(fraction, 31));
   layer.shift = 31 - exponent;
@@ -387,7 +387,7 @@ Digits read_mnist(const std::string& path) {
   return digits;
 }
 
-// 7. The training loop, and before it what is made of the result.
+// 7. What the network can do, and the training loop.
 double compare(Network& net, const Digits& digits) {
   const auto [conv, dense] = integer_layers(net);
   const int pictures = static_cast<int>(digits.labels.size());
@@ -413,7 +413,8 @@ double compare(Network& net, const Digits& digits) {
 
 void train(Network& net, const Digits& digits, int epochs, std::mt19937& random) {
   constexpr int kBatch = 50;
-  const int batches = static_cast<int>(digits.labels.size()) / kBatch, steps = epochs * batches, quant_delay = batches;
+  const int batches = static_cast<int>(digits.labels.size()) / kBatch, steps = epochs * batches;
+  const int quant_delay = batches;  // the first epoch
   std::vector<int> order;
   for (int i = 0; i < static_cast<int>(digits.labels.size()); ++i) order.push_back(i);
   for (int step = 0; step < steps;) {
@@ -438,9 +439,8 @@ int main(int count, char** arguments) try {
   const int bits = count > 1 ? std::atoi(arguments[1]) : 8;
   if (bits < 2 || bits > 8 || count > 3) throw std::runtime_error("usage: microqat [BITS (2..8) [DIRECTORY]]");
   std::mt19937 random(1);
-  const bool drawn = count < 3;
-  const Digits digits = drawn ? draw_digits(6000, random) : read_mnist(arguments[2] + std::string("/train"));
-  const Digits unseen = drawn ? draw_digits(2000, random) : read_mnist(arguments[2] + std::string("/t10k"));
+  const Digits digits = count < 3 ? draw_digits(6000, random) : read_mnist(arguments[2] + std::string("/train"));
+  const Digits unseen = count < 3 ? draw_digits(2000, random) : read_mnist(arguments[2] + std::string("/t10k"));
   Network net(bits, random);
   train(net, digits, 3, random);
   return compare(net, unseen) >= 97 ? 0 : 1;

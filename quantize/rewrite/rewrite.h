@@ -44,8 +44,8 @@ struct RewriteOptions {
   std::optional<std::int64_t> input_bits = {};
   /// One range per output channel for weights; activations stay per tensor.
   bool per_channel = false;
-  /// Quantization steps before quantizers start to quantize; observed ranges are observed from the first step, learned
-  /// ones stay.
+  /// The training step that is the first to quantize, counted from 1; 0 is as 1. Observed ranges are observed from the
+  /// first step, learned ones stay until then.
   std::int64_t quant_delay = 0;
   /// Steps after which batch norm uses its moving statistics; none means never.
   std::optional<std::int64_t> freeze_bn_delay = {};

@@ -49,7 +49,7 @@ inline const auto& settings_of_rewrite() {
       Setting("bits_config", &S::bits_config, "a JSON file of patterns on layer names with bits of their own"),
       Setting(
           "quant_delay", &S::quant_delay,
-          "steps in float before quantization begins; observed ranges are observed meanwhile, learned ones start then"),
+          "the step that is the first to quantize; observed ranges are observed from the first, learned ones start then"),
       Setting("ema_decay", &S::ema_decay, "decay of the activation ranges' moving average"),
       Setting("per_channel", &S::per_channel, "one weight range per output channel"),
       Setting("symmetric", &S::symmetric, "ranges symmetric around 0, of weights and activations"),
