@@ -36,6 +36,7 @@ Schedule::Schedule(ScheduleKind kind, const ScheduleOptions& options) : kind_(ki
 }
 
 double Schedule::factor(std::int64_t step) const {
+  if (step < 1) fail("steps are counted from 1, is ", step);
   const std::int64_t warmup = options_.warmup_steps;
   if (step <= warmup)
     return options_.warmup_start +

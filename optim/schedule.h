@@ -43,6 +43,7 @@ class Schedule {
   /// Throws Error naming the option that is out of range, of those that the kind reads.
   explicit Schedule(ScheduleKind kind, const ScheduleOptions& options = {});
 
+  /// Throws Error for a step before the first.
   double factor(std::int64_t step) const;
 
  private:

@@ -29,6 +29,8 @@ std::unique_ptr<SessionHandle> make_session(const std::shared_ptr<GraphHandle>& 
   const bool wide = choice("precision", precision, {"float32", "float64"}) == 1;
   const auto known = names_of(Arithmetic{});
   const auto chosen = static_cast<Arithmetic>(choice("arithmetic", arithmetic, {known.begin(), known.end()}));
+  if (reference && chosen == Arithmetic::kInteger)
+    fail("arithmetic \"integer\" is the fast backend's; the reference loops simulate");
   const auto rounds = static_cast<FactorRounding>(
       choice("rounding", rounding, {"none", "bfloat16-gradients", "bfloat16", "int8-gradients"}));
   return std::make_unique<SessionHandle>(graph,

@@ -441,7 +441,7 @@ def fake_quant_gradient(d_y: ArrayLike, x: ArrayLike, min: ArrayLike, max: Array
                         NDArray[np.float32]]:
     """(d_x, d_min, d_max) of fake_quant(), by the straight-through estimator. range="learned" also counts what the width of
     the range does to the numbers inside (docs/low-bits.md)."""
-def load(name: str, data_dir: _Path = "", train_size: int | None = None, test_size: int | None = None,
+def load(name: _Path, data_dir: _Path = "", train_size: int | None = None, test_size: int | None = None,
          seed: int = 1, skip_broken: bool = False, image_size: str = "", colour: Literal["auto", "grey", "rgb"] = "auto",
          mean: float = 0.0, std: float = 1.0, **kwargs: Any) -> tuple[Dataset, Dataset]:
     """(train, test) of a data set by name, or of your own files by their path (docs/data.md). Sizes and seed are those of

@@ -56,7 +56,7 @@ class Data(unittest.TestCase):
                 file.write_bytes(head + bytes((5 * k + i) % 256 for k in range(48)))
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                train, test = miniqat.load(name)
+                train, test = miniqat.load(folder)
             self.assertEqual((len(train), len(test)), (20, 4))
             (folder / "cat/a.gif").write_bytes(b"GIF89a")
             with self.assertWarnsRegex(UserWarning, "left out 1 .gif file"):
@@ -377,6 +377,8 @@ class Program(unittest.TestCase):
     def test_errors_are_exceptions(self):
         with self.assertRaisesRegex(miniqat.Error, "backend"):
             miniqat.Session(miniqat.Graph(), backend="quick")
+        with self.assertRaisesRegex(miniqat.Error, 'arithmetic "integer" is the fast backend\'s'):
+            miniqat.Session(miniqat.Graph(), backend="reference", arithmetic="integer")
 
 
 if __name__ == "__main__":

@@ -76,6 +76,15 @@ TEST(Schedule, WarmUpClimbsFromItsStart) {
   for (int step = 1; step <= 4; ++step) EXPECT_DOUBLE_EQ(schedule.factor(step), expected[step - 1]) << step;
 }
 
+TEST(Schedule, NoStepComesBeforeTheFirst) {
+  for (const std::int64_t step : {0, -1})
+    try {
+      ADD_FAILURE() << Schedule().factor(step);
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()), "steps are counted from 1, is " + std::to_string(step));
+    }
+}
+
 TEST(Schedule, UnknownNamesListTheKnownOnes) {
   expect_error("linear", {}, "unknown schedule \"linear\"; known are constant, step, exponential, cosine");
   EXPECT_NE(error_of("", {}), "");
