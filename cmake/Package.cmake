@@ -21,8 +21,8 @@ set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "trains networks that survive 8, 4 or 2 
 Quantization-aware training: rewrites a network with simulated quantizers, trains it, and exports an integer-only model for
 LiteRT, ONNX Runtime or plain C.")
 # What npm put there is no file of the package.
-configure_file(${CMAKE_SOURCE_DIR}/cmake/prerm.in ${CMAKE_BINARY_DIR}/packaging/prerm @ONLY)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/packaging/prerm)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/prerm.in ${PROJECT_BINARY_DIR}/packaging/prerm @ONLY)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packaging/prerm)
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libminiqat-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
@@ -47,15 +47,13 @@ python3 (<< ${Python_VERSION_MAJOR}.${next_python_minor}), python3-numpy")
   set(CPACK_COMPONENT_PYTHON_DESCRIPTION "quantization-aware training in Python, on NumPy arrays
 Graphs, the rewrite, training, calibration, the integer engine and exporters of miniqat as the module miniqat, with type stubs,
 docstrings and two notebooks.")
-  set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/cmake/python3-miniqat/postinst
-    ${CMAKE_SOURCE_DIR}/cmake/python3-miniqat/prerm)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/python3-miniqat/postinst
+    ${PROJECT_SOURCE_DIR}/cmake/python3-miniqat/prerm)
 endif()
 
-set(package_of_program miniqat)
-set(package_of_development libminiqat-dev)
-set(package_of_python python3-miniqat)
 foreach(component ${CPACK_COMPONENTS_ALL})
-  install(FILES ${CMAKE_SOURCE_DIR}/cmake/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package_of_${component}}
-    COMPONENT ${component})
+  string(TOUPPER ${component} name)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/copyright
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${name}_PACKAGE_NAME} COMPONENT ${component})
 endforeach()
 include(CPack)

@@ -4,17 +4,19 @@ function(miniqat_text_files header array namespace folder)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/ OUTPUT_VARIABLE files)
   add_custom_command(OUTPUT ${header}
     COMMAND ${CMAKE_COMMAND} -DHEADER=${header} -DARRAY=${array} -DNAMESPACE=${namespace} "-DFILES=${files}"
-            -P ${CMAKE_SOURCE_DIR}/cmake/TextFiles.cmake
-    DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/TextFiles.cmake VERBATIM)
+            -P ${PROJECT_SOURCE_DIR}/cmake/TextFiles.cmake
+    DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/TextFiles.cmake VERBATIM)
 endfunction()
+if(NOT CMAKE_SCRIPT_MODE_FILE)
+  return()
+endif()
 
 # The command itself.
-if(CMAKE_SCRIPT_MODE_FILE)
-  set(rows)
-  foreach(file ${FILES})
-    get_filename_component(name ${file} NAME)
-    file(READ ${file} text)
-    string(APPEND rows "    {\"${name}\", R\"text_file(${text})text_file\"},\n")
+set(rows)
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} text)
+  string(APPEND rows "    {\"${name}\", R\"text_file(${text})text_file\"},\n")
 endforeach()
 file(WRITE ${HEADER} "#pragma once
 
@@ -28,4 +30,3 @@ ${rows}};
 
 }  // namespace ${NAMESPACE}
 ")
-endif()
