@@ -7,12 +7,10 @@ if(TARGET miniqat_mpi)
   install(TARGETS miniqat_mpi LIBRARY DESTINATION ${mpi_folder} COMPONENT program)
 endif()
 # For `verify`: the scripts that run exported models; npm gets the runtimes themselves.
-set(runtime_files .npmrc litert.mjs onnxruntime.mjs package-lock.json package.json)
-list(TRANSFORM runtime_files PREPEND ${PROJECT_SOURCE_DIR}/runtimes/)
-install(FILES ${runtime_files} DESTINATION ${runtimes_folder} COMPONENT program)
+install(FILES runtimes/.npmrc runtimes/litert.mjs runtimes/onnxruntime.mjs runtimes/package-lock.json runtimes/package.json
+  DESTINATION ${runtimes_folder} COMPONENT program)
 # For kernels of one's own: `miniqat bench --plugin`.
-install(FILES ${PROJECT_SOURCE_DIR}/bench/kernels/fake_quant_plugin.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat/bench/kernels COMPONENT development)
+install(FILES bench/kernels/fake_quant_plugin.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat/bench/kernels COMPONENT development)
 
 # The libraries, each after those that it needs. A component of find_package(miniqat) is one of them; `options` and `onnx_proto` are
 # parts that several need.
@@ -23,21 +21,19 @@ foreach(part ${parts})
   install(TARGETS miniqat_${part} EXPORT miniqat ARCHIVE COMPONENT development)
 endforeach()
 install(EXPORT miniqat NAMESPACE miniqat:: FILE miniqat-targets.cmake DESTINATION ${package_folder} COMPONENT development)
-configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/miniqat-config.cmake.in ${PROJECT_BINARY_DIR}/miniqat-config.cmake
-  INSTALL_DESTINATION ${package_folder})
+configure_package_config_file(cmake/miniqat-config.cmake.in miniqat-config.cmake INSTALL_DESTINATION ${package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/miniqat-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/miniqat-config.cmake ${PROJECT_BINARY_DIR}/miniqat-config-version.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/FindOneDnn.cmake DESTINATION ${package_folder} COMPONENT development)
+install(FILES cmake/FindOneDnn.cmake ${PROJECT_BINARY_DIR}/miniqat-config.cmake ${PROJECT_BINARY_DIR}/miniqat-config-version.cmake
+  DESTINATION ${package_folder} COMPONENT development)
 
 # A linker wants a library before those that it needs. (The one that defines OpenMP's functions is for who asks for it.)
-set(pc_libraries)
-foreach(part ${parts})
-  if(NOT part MATCHES "^(options|openmp_calls)$")
-    string(PREPEND pc_libraries "-lminiqat_${part} ")
-  endif()
-endforeach()
+set(pc_libraries ${parts})
+list(REMOVE_ITEM pc_libraries options openmp_calls)
+list(REVERSE pc_libraries)
+list(TRANSFORM pc_libraries PREPEND -lminiqat_)
+list(JOIN pc_libraries " " pc_libraries)
 file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-configure_file(${PROJECT_SOURCE_DIR}/cmake/miniqat.pc.in ${PROJECT_BINARY_DIR}/miniqat.pc @ONLY)
+configure_file(cmake/miniqat.pc.in miniqat.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/miniqat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
 # Public headers: all but those of kernels and reference loops and those that need one of these or generated code.
@@ -61,10 +57,9 @@ install(DIRECTORY core datasets distributed exporters importers integer layers m
   PATTERN quantize/range_training.h EXCLUDE)
 
 set(doc_folder ${CMAKE_INSTALL_DATADIR}/doc/miniqat)
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE
-  DESTINATION ${doc_folder} COMPONENT program)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${doc_folder} COMPONENT program)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libminiqat-dev COMPONENT development
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${doc_folder} COMPONENT program)
+install(DIRECTORY docs DESTINATION ${doc_folder} COMPONENT program)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libminiqat-dev COMPONENT development
   PATTERN examples/CMakeLists.txt EXCLUDE)
 
 # The program describes itself, if it runs here: completion, and manual pages in the form that help2man gives them.

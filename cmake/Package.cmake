@@ -21,7 +21,7 @@ set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "trains networks that survive 8, 4 or 2 
 Quantization-aware training: rewrites a network with simulated quantizers, trains it, and exports an integer-only model for
 LiteRT, ONNX Runtime or plain C.")
 # What npm put there is no file of the package.
-configure_file(${PROJECT_SOURCE_DIR}/cmake/prerm.in ${PROJECT_BINARY_DIR}/packaging/prerm @ONLY)
+configure_file(cmake/prerm.in packaging/prerm @ONLY)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packaging/prerm)
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libminiqat-dev)
@@ -53,7 +53,7 @@ endif()
 
 foreach(component ${CPACK_COMPONENTS_ALL})
   string(TOUPPER ${component} name)
-  install(FILES ${PROJECT_SOURCE_DIR}/cmake/copyright
+  install(FILES cmake/copyright
     DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${name}_PACKAGE_NAME} COMPONENT ${component})
 endforeach()
 include(CPack)
