@@ -36,7 +36,7 @@ file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INST
 configure_file(cmake/miniqat.pc.in miniqat.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/miniqat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-# Public headers: all but those of kernels and reference loops and those that need one of these or generated code.
+# Public headers: all but those of kernels, loops and reference loops and those that need one of these or generated code.
 # (scripts/check-install --each-header compiles each by itself.)
 install(DIRECTORY core datasets distributed exporters importers integer layers models optim quantize training
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat COMPONENT development
@@ -44,6 +44,7 @@ install(DIRECTORY core datasets distributed exporters importers integer layers m
   PATTERN kernels EXCLUDE
   PATTERN chain EXCLUDE
   PATTERN reference EXCLUDE
+  PATTERN *_loops.h EXCLUDE
   PATTERN exporters/onnx/graph.h EXCLUDE
   PATTERN exporters/tflite/graph.h EXCLUDE
   PATTERN exporters/tflite/rules.h EXCLUDE
