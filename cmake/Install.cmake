@@ -55,7 +55,8 @@ install(DIRECTORY core datasets distributed exporters importers integer layers m
   PATTERN importers/onnx/windows.h EXCLUDE
   PATTERN layers/unary_op.h EXCLUDE
   PATTERN quantize/fake_quant_in_chain.h EXCLUDE
-  PATTERN quantize/range_training.h EXCLUDE)
+  PATTERN quantize/range_training.h EXCLUDE
+  PATTERN quantize/step_ranges.h EXCLUDE)
 
 set(doc_folder ${CMAKE_INSTALL_DATADIR}/doc/miniqat)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${doc_folder} COMPONENT program)

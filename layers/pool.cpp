@@ -34,20 +34,20 @@ std::vector<TensorSpec> infer_pool(std::span<const TensorSpec> inputs, const Poo
   return {{Shape{x[0], rows.output, columns.output, x[3]}}};
 }
 
-struct Range {
+struct Interval {
   std::int64_t begin;
   std::int64_t end;
   std::int64_t size() const { return end - begin; }
 };
 
 /// The taps through which output position o sees the image and not its padding; never empty. Pools have no dilation.
-Range taps_of(const WindowAxis& axis, std::int64_t o) {
+Interval taps_of(const WindowAxis& axis, std::int64_t o) {
   const std::int64_t first = axis.source(o, 0);
   return {std::max<std::int64_t>(0, -first), std::min(axis.window, axis.input - first)};
 }
 
 /// The output positions that see an input position: those o with 0 <= padded - o * stride < window.
-Range outputs_of(const WindowAxis& axis, std::int64_t position) {
+Interval outputs_of(const WindowAxis& axis, std::int64_t position) {
   const std::int64_t padded = position + axis.pad_before;
   const std::int64_t first = padded < axis.window ? 0 : (padded - axis.window) / axis.stride + 1;
   return {first, std::min(axis.output, padded / axis.stride + 1)};
@@ -57,7 +57,7 @@ struct PoolGeometry {
   Window2d window;
   std::int64_t channels;
   /// outputs_of every column of the input, for backward.
-  std::span<const Range> column_outputs;
+  std::span<const Interval> column_outputs;
 };
 
 #define MINIQAT_LOOPS "layers/kernels/pool_loops.h"
@@ -72,7 +72,7 @@ void for_rows(std::int64_t rows, std::int64_t pixels, std::int64_t channels, con
 /// For backward; valid until the scope ends.
 PoolGeometry backward_geometry(ScratchScope& scope, const Shape& x, const PoolAttributes& attributes) {
   const Window2d window = window_of(x, attributes);
-  const std::span<Range> outputs = scope.take<Range>(x[2]);
+  const std::span<Interval> outputs = scope.take<Interval>(x[2]);
   for (std::int64_t column = 0; column < x[2]; ++column) outputs[column] = outputs_of(window.columns, column);
   return {window, x[3], outputs};
 }

@@ -88,7 +88,8 @@ MINIQAT_INSTANTIATE(float)
 MINIQAT_INSTANTIATE(double)
 #undef MINIQAT_INSTANTIATE
 
-PackedForm packed_form(const GridOptions& options) {
+std::optional<PackedForm> packed_form(const GridOptions& options) {
+  if (options.bits > 8) return std::nullopt;
   const int least = options.narrow_range ? 1 : 0, most = (1 << options.bits) - 1, middle = 1 << (options.bits - 1);
   PackedForm form{.lowest = least - most, .highest = most - least, .middle = middle};
   if (options.symmetric) form.lowest = least - middle, form.highest = most - middle;

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 #include <limits>
-#include <span>
+#include <optional>
 
 #include "core/tensors/affine.h"
+#include "core/tensors/range.h"
 
 namespace miniqat {
 
@@ -22,20 +23,10 @@ namespace miniqat::quantize {
 // product followed by + 0.5 into a fused multiply-add if the machine has one (AVX-512), and cannot otherwise. Out of
 // cache, memory hides the cost of the division anyway. Second, no other product here is followed by a sum.
 
-/// The ends of a range of real numbers.
-template <class T>
-struct Range {
-  T min = 0;
-  T max = 0;
-};
-
-/// What the tensor of one step shows of its range, per channel.
-template <class T>
-struct Observation {
-  std::span<Range<T>> ranges;
-  /// The tensor holds a NaN. (The ranges leave NaNs aside; infinities show up in them.)
-  bool has_nan = false;
-};
+using miniqat::Affine;
+using miniqat::Observation;
+using miniqat::Range;
+using miniqat::RangeSums;
 
 /// How integers are laid out over a range.
 struct GridOptions {
@@ -49,10 +40,9 @@ struct GridOptions {
   bool power_of_two = false;
 };
 
-using miniqat::Affine;
-
-/// A tensor's on such a grid, whatever its range, but for its elements.
-PackedForm packed_form(const GridOptions& options);
+/// The form of a tensor on such a grid, whatever the range, but for its number of elements; none where the integers do
+/// not fit into bytes.
+std::optional<PackedForm> packed_form(const GridOptions& options);
 
 /// The smallest range that contains `range` and 0. What is left of an inverted range (min > max) is in order, too:
 /// [2, 1] becomes [0, 1] and [1, -1] becomes [0, 0]. NaN stays NaN.

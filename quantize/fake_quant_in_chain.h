@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "layers/chain/chain_fusion.h"
-#include "quantize/fake_quant.h"
+#include "layers/chain/chain_quantizer.h"
+#include "quantize/fake_quant_attributes.h"
 
 namespace miniqat::quantize {
 

@@ -5,8 +5,7 @@
 
 #include "core/kernels/scratch.h"
 #include "quantize/affine.h"
-#include "quantize/fake_quant.h"
-#include "quantize/kernels/fake_quant_kernels.h"
+#include "quantize/fake_quant_attributes.h"
 
 namespace miniqat::quantize {
 

@@ -1,7 +1,5 @@
 #include "layers/chain/chain.h"
 
-#include <cmath>
-
 #include "core/tensors/eigen.h"
 #include "layers/chain/chain_kernels.h"
 #include "layers/kernels/masks.h"
@@ -61,9 +59,9 @@ std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
 }
 
 std::optional<PackedForm> Chain::packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const {
-  if (!parts_.quantizes(phase) || !parts_.quantizer->fits_bytes()) return std::nullopt;
-  PackedForm form = parts_.quantizer->packed_form();
-  form.elements = infer(inputs)[0].shape.elements();
+  if (!parts_.quantizes(phase)) return std::nullopt;
+  std::optional<PackedForm> form = parts_.quantizer->packed_form();
+  if (form) form->elements = infer(inputs)[0].shape.elements();
   return form;
 }
 
@@ -95,15 +93,8 @@ const float* ChainParts::addend(const ForwardContext& context) const {
   return addend_input < 0 ? nullptr : context.input(addend_input).data<float>();
 }
 
-ChainRange ChainParts::stored_range(const ForwardContext& context) const {
-  const auto at = [](auto& end) { return end.template data<float>(); };
-  ChainRange range{.min = *at(context.input(range_input)), .max = *at(context.input(range_input + 1))};
-  if (observes_range() && context.training) {
-    range.new_min = at(*context.update_of(range_input));
-    range.new_max = at(*context.update_of(range_input + 1));
-  }
-  if (!context.state.empty()) range.state = at(*context.state[0]);
-  return range;
+Range<float> ChainParts::range(const ForwardContext& context) const {
+  return {*context.input(range_input).data<float>(), *context.input(range_input + 1).data<float>()};
 }
 
 std::size_t Chain::observations(std::span<const TensorSpec> inputs, const Phase& phase) const {
@@ -115,10 +106,9 @@ std::size_t Chain::observations(std::span<const TensorSpec> inputs, const Phase&
 void Chain::store_observed(const ForwardContext& context, Backend) const {
   std::span<const ShardStatistic> observed = context.observed;
   if (parts_.observes_range() && context.training) {
-    const ShardStatistic& range = observed.back();
-    const ObservedRange of_batch = {
-        .least = static_cast<float>(range.a), .largest = static_cast<float>(range.b), .has_nan = std::isnan(range.a)};
-    parts_.quantizer->grid(parts_.stored_range(context), &of_batch);
+    Range<float> range;
+    Observation<float> of_batch = observation_of<float>(observed.last(1), {&range, 1});
+    parts_.quantizer->stage_range(context, parts_.range_input, of_batch);
     observed = observed.first(observed.size() - 1);
   }
   if (parts_.uses_batch(context)) store_moments(*parts_.norm, context, observed);

@@ -8,7 +8,7 @@
 
 #include "core/graph/op_interfaces.h"
 #include "layers/chain/chain_batch_norm.h"
-#include "layers/chain/chain_fusion.h"
+#include "layers/chain/chain_quantizer.h"
 #include "layers/pool.h"
 
 namespace miniqat::layers {
@@ -43,8 +43,8 @@ struct ChainParts {
   bool quantizes(const Phase& phase) const { return quantizer != nullptr && quantizer->quantizes(phase); }
   bool trains_range() const { return quantizer != nullptr && quantizer->trains_range(); }
   bool uses_batch(const Phase& phase) const { return normalises() && norm->attributes.uses_batch(phase); }
-  /// The quantizer's range, the staged one in a run that observes.
-  ChainRange stored_range(const ForwardContext& context) const;
+  /// The quantizer's inputs.
+  Range<float> range(const ForwardContext& context) const;
   /// Whether backward reads x.
   bool needs_input() const { return scale_input >= 0 || normalises(); }
   /// Whether forward keeps the roundings for the gradients of the range. Where backward has x in any case, it rounds

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "core/tensors/eigen.h"
 #include "core/threads/parallel.h"
@@ -57,29 +56,29 @@ class Backward {
 
   /// Before any other: d_x may be written over d_y.
   void train_range() {
-    const int at = parts_.range_input;
-    float* const ends[] = {gradient(at), gradient(at + 1)};
-    std::pair<float, float> gradients = {0, 0};
-    if (parts_.quantizes(forward_) && d_y_ != nullptr) {
-      const ChainRange range = {.min = *forward_.input(at).data<float>(), .max = *forward_.input(at + 1).data<float>()};
-      gradients =
-          parts_.quantizer->gradients_of_range(range, parts_.rounds_again() ? sums_of_range(range) : kept_sums());
+    float *d_min = gradient(parts_.range_input), *d_max = gradient(parts_.range_input + 1);
+    if (!parts_.quantizes(forward_) || d_y_ == nullptr) {
+      for (float* end : {d_min, d_max})
+        if (end != nullptr) *end = 0;
+      return;
     }
-    if (ends[0] != nullptr) *ends[0] = gradients.first;
-    if (ends[1] != nullptr) *ends[1] = gradients.second;
+    const Range<float> range = parts_.range(forward_);
+    const Affine<float> grid = parts_.quantizer->grid(range);
+    RangeSums sums = parts_.rounds_again() ? sums_of_rounding(grid) : kept_sums();
+    sums.inside *= double{grid.scale};
+    parts_.quantizer->range_gradients(range, sums, d_min, d_max);
   }
 
-  RoundingSums kept_sums() const {
+  RangeSums kept_sums() const {
     const auto* codes = reinterpret_cast<const std::int16_t*>(forward_.saved[1]->data<std::uint8_t>());
     return rounding_sums(d_y_->data<float>(), d_y_->elements(),
                          [&](std::int64_t first, std::int64_t, std::int16_t*) { return codes + first; });
   }
 
   /// The same sums, of x rounded once more.
-  RoundingSums sums_of_range(const ChainRange& range) {
-    const ChainGrid grid = parts_.quantizer->grid(range, nullptr);
+  RangeSums sums_of_rounding(const Affine<float>& grid) {
     // An empty range has no gradient.
-    if (std::isinf(grid.lowest)) return {};
+    if (grid.empty()) return {};
     std::optional<ChainMap> norm;
     if (parts_.normalises()) norm = saved_normalisation(*parts_.norm, forward_, scope_);
     const ChainForward work{.x = x_.data<float>(),
@@ -93,7 +92,7 @@ class Backward {
       chain_forward(piece, piece.y_block, mask_blocks(first + n));
       const float* v = values + first % kMaskBlock;
       parts_.quantizer->quantize_piece(grid, v, rounded, n);
-      rounding_codes(v, rounded, n, grid.affine.scale, grid.lowest, grid.highest, codes);
+      rounding_codes(v, rounded, n, grid, codes);
       return codes;
     });
   }

@@ -35,7 +35,7 @@ class Forward {
     if (context_.outputs[0] == nullptr) return;
     // The range of a sum with another tensor is not known before the sum.
     const bool late_range = observes_ && parts_.addend_input >= 0;
-    if (parts_.quantizer != nullptr && !late_range) choose_grid(observes_ ? range_of_map() : ObservedRange{});
+    if (parts_.quantizer != nullptr && !late_range) choose_grid(observes_ ? range_of_map() : parts_.range(context_));
     if (parts_.keeps_rounding() && quantizes_ && !context_.saved.empty()) keep_rounding();
     if (late_range) {
       add_then_round();
@@ -76,44 +76,40 @@ class Forward {
   }
 
   /// What the map makes of x: it is monotone in each channel, also as rounded.
-  ObservedRange range_of_map() const {
-    ObservedRange range{.least = INFINITY, .largest = -INFINITY, .has_nan = has_nan_};
+  Range<float> range_of_map() {
+    Range<float> range = {INFINITY, -INFINITY};
     for (std::int64_t c = 0; c < channels_; ++c)
       for (const float end : {map_.at(c, least_[c]), map_.at(c, largest_[c])}) {
-        range.least = std::min(range.least, end);
-        range.largest = std::max(range.largest, end);
-        range.has_nan = range.has_nan || std::isnan(end);
+        range = {std::min(range.min, end), std::max(range.max, end)};
+        has_nan_ = has_nan_ || std::isnan(end);
       }
     return range;
   }
 
-  /// The last of ForwardContext::observed.
-  void leave_range(const ObservedRange& observed) const {
-    const double nan = std::numeric_limits<double>::quiet_NaN();
-    context_.observed.back() = {.kind = ShardStatistic::Kind::kRange,
-                                .a = observed.has_nan ? nan : double{observed.least},
-                                .b = observed.has_nan ? nan : double{observed.largest}};
-  }
-
-  void choose_grid(const ObservedRange& observed) {
-    if (observes_ && !context_.observed.empty()) leave_range(observed);
-    grid_ = parts_.quantizer->grid(parts_.stored_range(context_), observes_ ? &observed : nullptr);
+  /// The range is the quantizer's input or, in a run that observes, what was seen at the quantizer.
+  void choose_grid(Range<float> range) {
+    if (observes_) {
+      Observation<float> observed{{&range, 1}, has_nan_};
+      if (!context_.observed.empty()) leave_observation(observed, context_.observed.last(1));
+      parts_.quantizer->stage_range(context_, parts_.range_input, observed);
+    }
+    grid_ = parts_.quantizer->grid(range);
     if (context_.packed != nullptr) packed_grid() = code_grid();
   }
 
-  CodeGrid code_grid() const { return {grid_.affine.scale, grid_.affine.zero_point}; }
+  CodeGrid code_grid() const { return {grid_.scale, grid_.zero_point}; }
   CodeGrid& packed_grid() const { return packed_grids({.elements = elements()}, *context_.packed)[0]; }
 
   /// The range in which gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the
   /// grid. None where nothing stops them, not even a NaN.
   std::optional<std::pair<float, float>> passing() const {
-    const bool has_grid = quantizes_ && !(std::isinf(grid_.lowest) && std::isinf(grid_.highest));
+    const bool has_grid = quantizes_ && !grid_.empty();
     if (!parts_.clamps && !has_grid) return std::nullopt;
     float low = -INFINITY, high = INFINITY;
     if (parts_.clamps) low = FLT_MIN, high = std::isinf(parts_.high) ? INFINITY : std::nextafter(parts_.high, 0.0f);
-    if (!quantizes_) return {{low, high}};
-    if (std::isnan(grid_.lowest)) return {{NAN, NAN}};
-    return {{std::max(low, grid_.lowest), std::min(high, grid_.highest)}};
+    if (!has_grid) return {{low, high}};
+    if (std::isnan(grid_.nudged_min)) return {{NAN, NAN}};
+    return {{std::max(low, grid_.nudged_min), std::min(high, grid_.nudged_max)}};
   }
 
   /// One pass from x to y, which may be null if it is only packed: the map and, with `finish`, the mask and the grid.
@@ -158,7 +154,7 @@ class Forward {
   void keep_rounding() {
     const std::span<std::uint8_t> bytes = context_.saved[1]->values<std::uint8_t>();
     // An empty range has no gradient.
-    if (std::isinf(grid_.lowest))
+    if (grid_.empty())
       std::ranges::fill(bytes, std::uint8_t{0});
     else
       rounding_ = reinterpret_cast<std::int16_t*>(bytes.data());
@@ -166,7 +162,7 @@ class Forward {
 
   /// Keeps codes of the roundings of n elements from `first` on, which are `y` when rounded, for backward.
   void encode(const float* unrounded, const float* y, std::int64_t first, std::int64_t n) const {
-    rounding_codes(unrounded, y, n, grid_.affine.scale, grid_.lowest, grid_.highest, rounding_ + first);
+    rounding_codes(unrounded, y, n, grid_, rounding_ + first);
   }
 
   /// n elements from `first` on, which are `y`, if the plan wants that.
@@ -178,8 +174,8 @@ class Forward {
   void add_then_round() {
     float* sum = y() != nullptr ? y() : scope_.take<float>(static_cast<std::size_t>(elements())).data();
     pass(x_.data<float>(), addend(), sum, map_, false);
-    ObservedRange range;
-    range.has_nan = column_ranges(sum, x_.elements(), 1, &range.least, &range.largest);
+    Range<float> range;
+    has_nan_ = column_ranges(sum, x_.elements(), 1, &range.min, &range.max);
     choose_grid(range);
     // The next loops only set the mask and round. (The sum has been clamped already: clamping again changes nothing.)
     if (quantizes_ || parts_.clamps) pass(sum, nullptr, sum, {.low = parts_.low, .high = parts_.high}, true);
@@ -239,9 +235,10 @@ class Forward {
   ScratchScope scope_;
   /// Statistics of x by channel; empty unless needed.
   std::span<float> mean_, variance_, least_, largest_;
+  /// Whether there is a NaN in what is observed.
   bool has_nan_ = false;
   ChainMap map_;
-  ChainGrid grid_;
+  Affine<float> grid_;
   /// Null where there is no backward pass that wants them.
   std::int16_t* rounding_ = nullptr;
   /// While packing.

@@ -17,10 +17,10 @@ static_assert(kRoundingPiece == 64 * kRoundingLanes);
 #include "core/kernels/per_instruction_set.h"
 
 /// Elements begin..end.
-RoundingSums sums_of(const float* d_y, const RoundingCodes& codes, std::int64_t begin, std::int64_t end) {
+RangeSums sums_of(const float* d_y, const RoundingCodes& codes, std::int64_t begin, std::int64_t end) {
   const auto loop = MINIQAT_PICK(add_up);
   alignas(64) std::int16_t room[kRoundingPiece];
-  RoundingSums sums;
+  RangeSums sums;
   for (std::int64_t at = begin; at < end; at += kRoundingPiece) {
     const std::int64_t n = std::min(kRoundingPiece, end - at);
     float below[kRoundingLanes] = {}, above[kRoundingLanes] = {}, inside[kRoundingLanes] = {};
@@ -106,23 +106,22 @@ void add_passing(const float* d_y, const std::uint8_t* winners, std::int64_t wid
   loop(d_y, winners, width, first, last, sums);
 }
 
-void rounding_codes(const float* v, const float* y, std::int64_t n, float scale, float lowest, float highest,
-                    std::int16_t* codes) {
+void rounding_codes(const float* v, const float* y, std::int64_t n, const Affine<float>& grid, std::int16_t* codes) {
   static const auto loop = MINIQAT_PICK(encode);
   // Finite, so that no rounding at all stays 0 in the smallest ranges, too.
-  const float codes_a_unit = std::min(kRoundingCodes / scale, std::numeric_limits<float>::max());
-  loop(v, y, n, codes_a_unit, lowest, highest, codes);
+  const float codes_a_unit = std::min(kRoundingCodes / grid.scale, std::numeric_limits<float>::max());
+  loop(v, y, n, codes_a_unit, grid.nudged_min, grid.nudged_max, codes);
 }
 
-RoundingSums rounding_sums(const float* d_y, std::int64_t n, const RoundingCodes& codes) {
+RangeSums rounding_sums(const float* d_y, std::int64_t n, const RoundingCodes& codes) {
   const int parts = parallel_parts(n, kPointwiseGrain);
   ScratchScope scope;
-  const std::span<RoundingSums> of_part = scope.filled<RoundingSums>(static_cast<std::size_t>(parts), {});
+  const std::span<RangeSums> of_part = scope.filled<RangeSums>(static_cast<std::size_t>(parts), {});
   parallel_shares(n, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
     of_part[static_cast<std::size_t>(part)] = sums_of(d_y, codes, begin, end);
   });
-  RoundingSums total;
-  for (const RoundingSums& sums : of_part) {
+  RangeSums total;
+  for (const RangeSums& sums : of_part) {
     total.below += sums.below;
     total.above += sums.above;
     total.inside += sums.inside;

@@ -8,6 +8,8 @@
 #include <span>
 
 #include "core/kernels/scratch.h"
+#include "core/tensors/affine.h"
+#include "core/tensors/range.h"
 #include "core/tensors/shape.h"
 #include "layers/kernels/column_statistics.h"
 #include "layers/kernels/masks.h"
@@ -163,17 +165,8 @@ inline constexpr std::int16_t kAboveRange = 32767;
 /// a little more than half a step, because y - v is rounded, too, and a grid may have 2^16 steps.
 inline constexpr float kRoundingCodes = 60000;
 
-/// codes of n numbers v that a quantizer made y of, which leaves [lowest, highest] unclamped. A NaN has code 0.
-void rounding_codes(const float* v, const float* y, std::int64_t n, float scale, float lowest, float highest,
-                    std::int16_t* codes);
-
-struct RoundingSums {
-  /// d_y below the range, and above it.
-  double below = 0;
-  double above = 0;
-  /// d_y * (y - v) in between, in units of the scale.
-  double inside = 0;
-};
+/// codes of n numbers v that were rounded to y, on a grid that is not empty. A NaN has code 0.
+void rounding_codes(const float* v, const float* y, std::int64_t n, const Affine<float>& grid, std::int16_t* codes);
 
 /// The most codes that rounding_sums asks for at once.
 inline constexpr std::int64_t kRoundingPiece = 2048;
@@ -181,8 +174,8 @@ inline constexpr std::int64_t kRoundingPiece = 2048;
 /// (first, n, room): the codes of n elements, at most kRoundingPiece, from `first` on; they may lie in `room`.
 using RoundingCodes = std::function<const std::int16_t*(std::int64_t, std::int64_t, std::int16_t*)>;
 
-/// Over n elements, shared between the threads.
-RoundingSums rounding_sums(const float* d_y, std::int64_t n, const RoundingCodes& codes);
+/// The sums over n elements, shared between the threads; RangeSums::inside is in units of the scale.
+RangeSums rounding_sums(const float* d_y, std::int64_t n, const RoundingCodes& codes);
 
 /// Sums by channel of something that several threads add up in ChannelRows: in float32 over at most about
 /// kFlushRows numbers a column, in float64 from there on.

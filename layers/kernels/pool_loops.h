@@ -25,8 +25,8 @@ template <class Body>
 
 /// The largest of the taps y x x of a pixel at `from`, which lies at tap [0, 0]. winner may be null.
 template <class V, class Index>
-[[gnu::always_inline]] inline void take_largest(const PoolGeometry& g, const float* from, Range y, Range x, float* to,
-                                                Index* winner) {
+[[gnu::always_inline]] inline void take_largest(const PoolGeometry& g, const float* from, Interval y, Interval x,
+                                                float* to, Index* winner) {
   const std::int64_t row = g.window.columns.input * g.channels;
   if constexpr (std::is_same_v<V, One>) {
     std::int64_t place = y.begin * g.window.columns.window + x.begin;
@@ -61,10 +61,10 @@ template <class Index>
 void max_rows(const PoolGeometry& g, const float* x, float* y, Index* winners, std::int64_t begin, std::int64_t end) {
   const auto& [rows, columns] = g.window;
   for (std::int64_t row = begin; row < end; ++row) {
-    const Range ky = taps_of(rows, row % rows.output);
+    const Interval ky = taps_of(rows, row % rows.output);
     const std::int64_t top = row / rows.output * rows.input + rows.source(row % rows.output, 0);
     for (std::int64_t ox = 0; ox < columns.output; ++ox) {
-      const Range kx = taps_of(columns, ox);
+      const Interval kx = taps_of(columns, ox);
       const float* from = x + (top * columns.input + columns.source(ox, 0)) * g.channels;
       const std::int64_t to = (row * columns.output + ox) * g.channels;
       const bool two_by_two = ky.begin == 0 && kx.begin == 0 && ky.end == 2 && kx.end == 2;
@@ -72,7 +72,7 @@ void max_rows(const PoolGeometry& g, const float* x, float* y, Index* winners, s
           g.channels, [&]<class V>(V*, std::int64_t c) __attribute__((always_inline)) {
             Index* winner = winners ? winners + to + c : nullptr;
             if (two_by_two)
-              take_largest<V>(g, from + c, Range{0, 2}, Range{0, 2}, y + to + c, winner);
+              take_largest<V>(g, from + c, Interval{0, 2}, Interval{0, 2}, y + to + c, winner);
             else
               take_largest<V>(g, from + c, ky, kx, y + to + c, winner);
           });
@@ -98,9 +98,9 @@ template <class Term>
   const WindowAxis &rows = g.window.rows, &columns = g.window.columns;
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t iy = row % rows.input, top = row / rows.input * rows.output;
-    const Range oys = outputs_of(rows, iy);
+    const Interval oys = outputs_of(rows, iy);
     for (std::int64_t ix = 0; ix < columns.input; ++ix) {
-      const Range oxs = g.column_outputs[ix];
+      const Interval oxs = g.column_outputs[ix];
       float* to = d_x + (row * columns.input + ix) * g.channels;
       const auto tap = [&](std::int64_t oy, std::int64_t ox) __attribute__((always_inline)) {
         return (iy - rows.source(oy, 0)) * columns.window + (ix - columns.source(ox, 0));
@@ -157,10 +157,10 @@ void average_rows(const PoolGeometry& g, const float* x, float* y, std::int64_t 
   const auto& [rows, columns] = g.window;
   const std::int64_t stride = columns.input * g.channels;
   for (std::int64_t row = begin; row < end; ++row) {
-    const Range ky = taps_of(rows, row % rows.output);
+    const Interval ky = taps_of(rows, row % rows.output);
     const std::int64_t top = row / rows.output * rows.input + rows.source(row % rows.output, 0);
     for (std::int64_t ox = 0; ox < columns.output; ++ox) {
-      const Range kx = taps_of(columns, ox);
+      const Interval kx = taps_of(columns, ox);
       const float share = 1.0f / static_cast<float>(ky.size() * kx.size());
       const float* from = x + (top * columns.input + columns.source(ox, 0)) * g.channels;
       float* to = y + (row * columns.output + ox) * g.channels;

@@ -63,15 +63,6 @@ void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<cons
 /// dx = dy where the mask has a 1, else 0. dx may be dy.
 void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask);
 
-/// The sums behind the gradients of a range's ends, all 0 for an empty grid.
-struct RangeSums {
-  /// dy where x < nudged_min, and where x > nudged_max.
-  double below = 0;
-  double above = 0;
-  /// dy * (fake_quantize(x) - x) in between.
-  double inside = 0;
-};
-
 /// dx without a mask, from x itself, and sums per channel, taken in double: none where `sums` is empty,
 /// RangeSums::inside only if asked for. dx may be null, or dy. Inside a range that is not empty dx gets
 /// pull * (x - fake_quantize(x)) in addition.
