@@ -1,6 +1,7 @@
 #pragma once
 
 #include "datasets/dataset.h"
+#include "datasets/number_options.h"
 
 namespace miniqat::datasets {
 
