@@ -36,6 +36,7 @@ struct ReferenceRanges {
     reference::learn_ranges({attributes.range, attributes.ema_decay, attributes.grid_options()}, observation,
                             stored.min.data(), stored.max.data(), stored.num_updates);
   }
+  static constexpr auto widen = reference::widen_observed<T>;
   static constexpr auto grid = reference::grid<T>;
 };
 
@@ -84,7 +85,7 @@ std::span<const Range<T>> ranges_again(const FakeQuantAttributes& attributes, co
     return ranges_in<T>(forward.input(1), forward.input(2), scope);
   if constexpr (!Ranges::kSavesMask) {
     Observation<T> observation = Ranges::observe(forward.input(0).values<T>(), forward.input(1).elements(), scope);
-    if (!reference::widen_observed(observation, attributes.grid_options())) return observation.ranges;
+    if (!Ranges::widen(observation, attributes.grid_options())) return observation.ranges;
   }
   return ranges_in<T>(*forward.update_of(1), *forward.update_of(2), scope);
 }
