@@ -163,7 +163,7 @@ MatrixOf<Factor> filter_rows(const Convolution& c, const Factor* filter) {
 /// channels.
 bool is_wrong_without_vnni(const Convolution& c) {
   return isa_level() == IsaLevel::kAvx512 && !c.depthwise && c.filter[0] * c.filter[1] == 1 &&
-         c.output[1] * c.output[2] == 5 && (gathers_wrongly(c) || has_windows_of_a_pixel(c));
+         c.output[1] * c.output[2] == 5 && (gathers_wrongly(c) || c.has_windows_of_a_pixel());
 }
 
 template <class Byte>
@@ -284,7 +284,7 @@ bool rounds_wrongly(const Convolution& c) {
 /// to 512: 2.1 / 5.0; 2x1024 to 1024: 4.3 / 11; 32x32 to 64: 1.1 / 0.8. Forward only where pixels are few: 2x1024 to
 /// 1024: 3.3; 8x256 to 256: 1.1.
 bool is_faster_product(const Convolution& c) {
-  return isa_level() == IsaLevel::kAmx && !c.depthwise && has_windows_of_a_pixel(c);
+  return isa_level() == IsaLevel::kAmx && !c.depthwise && c.has_windows_of_a_pixel();
 }
 
 const float* as_floats(const Bfloat16* numbers, const Shape& shape, ScratchScope& scratch) {
@@ -338,23 +338,6 @@ bool has_fast_bfloat16() {
 #endif
 }
 
-int exact_byte() {
-#if defined(__x86_64__)
-  static const int largest = [] {
-    engine();
-    return exact_byte_of(dnnl::get_effective_cpu_isa());
-  }();
-  return largest;
-#else
-  return 0;
-#endif
-}
-
-bool has_signed_bytes() {
-  constexpr int kByte = 128;
-  return exact_byte() == kByte && instruction_set() == InstructionSet::kAvx512;
-}
-
 void convolve(const Convolution& convolution, const std::uint8_t* input, const std::int8_t* filter,
               std::int32_t* output) {
   convolve_integers(convolution, input, filter, output);
@@ -391,6 +374,13 @@ void convolve_backward_filter(const Convolution& convolution, const Bfloat16* in
   ScratchScope scratch;
   gather_and_share_out(convolution, as_floats(input, convolution.input, scratch),
                        as_floats(d_output, convolution.output, scratch), d_filter);
+}
+
+std::map<std::string, std::string> compiled_kernels() {
+  std::map<std::string, std::string> kernels;
+  for (const auto& [key, compiled] : kernels_of_thread().all())
+    kernels.emplace(compiled.description, compiled.kernel.implementation());
+  return kernels;
 }
 
 }  // namespace miniqat::onednn

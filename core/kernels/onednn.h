@@ -29,6 +29,12 @@ struct Convolution {
   std::array<std::int64_t, 2> pad_before = {0, 0};
   std::array<std::int64_t, 2> pad_after = {0, 0};
   bool depthwise = false;
+
+  /// Whether a window is one pixel of its own: a 1x1 filter without strides and padding.
+  bool has_windows_of_a_pixel() const {
+    const std::array<std::int64_t, 2> one = {1, 1}, none = {0, 0};
+    return filter[0] * filter[1] == 1 && strides == one && pad_before == none && pad_after == none;
+  }
 };
 
 void convolve(const Convolution& convolution, const float* input, const float* filter, float* output);

@@ -1,5 +1,6 @@
-// The gradients of a convolution from integers. oneDNN has no kernels for them, but (wrong ones, in version 2.6, where
-// strides or padding leave rows of the input without windows) for transposed convolutions. So
+// Products of bytes: which are exact on this machine, and the gradients of a convolution from integers. oneDNN has no
+// kernels for these, but (wrong ones, in version 2.6, where strides or padding leave rows of the input without windows)
+// for transposed convolutions. So
 // - the gradient of the input is a convolution with the turned filter where strides are 1, else a product of matrices
 //   whose rows are windows, which are added up where they overlap;
 // - that of the filter is a product of such matrices, of some pictures at a time.
@@ -10,6 +11,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"
 #include "core/kernels/onednn_kernel.h"
 #include "core/kernels/scratch.h"
@@ -197,7 +199,7 @@ void add_pictures(const Convolution& c, const std::uint8_t* input, std::uint8_t 
                   std::int64_t begin, std::int64_t end, Sum* sums) {
   const Extents e(c);
   const std::int64_t size = e.terms * e.columns;
-  const bool gathers = !has_windows_of_a_pixel(c);
+  const bool gathers = !c.has_windows_of_a_pixel();
   const std::int64_t chunk = std::clamp<std::int64_t>(std::min(kChunk / (e.pixels * e.terms), kMostProducts / e.pixels),
                                                       1, std::max<std::int64_t>(1, end - begin));
   ScratchScope scratch;
@@ -267,11 +269,28 @@ void share_out_terms(const Convolution& c, const std::uint8_t* input, std::uint8
 
 }  // namespace
 
+int exact_byte() {
+#if defined(__x86_64__)
+  static const int largest = [] {
+    engine();
+    return exact_byte_of(dnnl::get_effective_cpu_isa());
+  }();
+  return largest;
+#else
+  return 0;
+#endif
+}
+
+bool has_signed_bytes() {
+  constexpr int kByte = 128;
+  return exact_byte() == kByte && instruction_set() == InstructionSet::kAvx512;
+}
+
 void convolve_backward_input(const Convolution& convolution, const std::int8_t* d_output, const std::int8_t* filter,
                              std::int32_t* d_input) {
   const ComputeScope computing;
   const Extents e(convolution);
-  if (has_windows_of_a_pixel(convolution)) {
+  if (convolution.has_windows_of_a_pixel()) {
     multiply(MatrixOf<std::int8_t>::row_major(d_output, e.pictures * e.pixels, e.columns),
              MatrixOf<std::int8_t>::row_major(filter, e.terms, e.columns).transposed(), d_input);
   } else if (const auto forward = turned(convolution)) {
@@ -288,7 +307,7 @@ void convolve_backward_filter(const Convolution& convolution, const std::uint8_t
   const Extents e(convolution);
   // With what the zero point takes off.
   const bool fits = 2 * e.pictures * e.pixels <= kMostProducts;
-  if (fits && has_windows_of_a_pixel(convolution) && e.pictures * e.pixels <= e.terms * e.columns)
+  if (fits && convolution.has_windows_of_a_pixel() && e.pictures * e.pixels <= e.terms * e.columns)
     share_out_terms(convolution, input, zero, d_output, scales, d_filter);
   else if (fits)
     add_up_pictures<std::int32_t>(convolution, input, zero, d_output, scales, d_filter);

@@ -1,6 +1,7 @@
 #include "core/kernels/onednn_kernel.h"
 
 #include <new>
+#include <span>
 #include <utility>
 
 #include "core/memory/aligned_memory.h"
@@ -162,18 +163,6 @@ std::size_t Key::Hash::operator()(const Key& key) const {
 
 Kept<CompiledKernel>& kernels_of_thread() {
   thread_local Kept<CompiledKernel> kernels;
-  return kernels;
-}
-
-bool has_windows_of_a_pixel(const Convolution& c) {
-  const std::array<std::int64_t, 2> one = {1, 1}, none = {0, 0};
-  return c.filter[0] * c.filter[1] == 1 && c.strides == one && c.pad_before == none && c.pad_after == none;
-}
-
-std::map<std::string, std::string> compiled_kernels() {
-  std::map<std::string, std::string> kernels;
-  for (const auto& [key, compiled] : kernels_of_thread().all())
-    kernels.emplace(compiled.description, compiled.kernel.implementation());
   return kernels;
 }
 

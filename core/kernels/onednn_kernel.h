@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn.h"
 #include "core/kernels/scratch.h"
 #include "core/team/team.h"
 #include "core/tensors/bfloat16.h"
@@ -31,9 +30,6 @@ std::optional<dnnl::cpu_isa> cap_of(IsaLevel level, std::optional<IsaLevel> aske
 /// exact_byte() of x86-64 CPUs on which oneDNN uses these instructions. Each set's bits are among those of the sets
 /// that contain it.
 int exact_byte_of(dnnl::cpu_isa isa);
-
-/// Whether a window is one pixel of its own: a 1x1 filter without strides and padding.
-bool has_windows_of_a_pixel(const Convolution& c);
 
 /// Whether kernels for these instructions multiply bfloat16.
 bool has_bfloat16(dnnl::cpu_isa isa);
