@@ -7,18 +7,9 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "models/model_options.h"
 
 namespace miniqat::models {
-
-struct ModelOptions {
-  /// How many numbers the network gives for an example: classes, or targets.
-  std::int64_t outputs = 10;
-  /// Multiplies the channels of every layer but the last; at least one channel stays. (mobilenet_v2 rounds in its own
-  /// way: see there.)
-  double width = 1.0;
-  /// The decay of the moving statistics, for models with batch norm.
-  double batch_norm_decay = 0.99;
-};
 
 /// The examples that a model takes.
 enum class Examples {

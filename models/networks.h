@@ -1,6 +1,7 @@
 #pragma once
 
-#include "models/models.h"
+#include "core/graph/graph.h"
+#include "models/model_options.h"
 
 namespace miniqat::models {
 

@@ -7,7 +7,7 @@
 #include "core/graph/source_ops.h"
 #include "core/tensors/tensor.h"
 #include "core/text/error.h"
-#include "exporters/onnx/onnx.h"
+#include "exporters/onnx/opsets.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -4,14 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "exporters/onnx/opsets.h"
 #include "integer/model.h"
 
 namespace miniqat::exporters {
-
-/// The opsets, versions of ONNX's operators, that can be written. With 13 came scales for each channel. Runtimes that
-/// know a later one than 21 read 21, too, while its MaxPool keeps its kernel for integers in ONNX Runtime 1.30, as that
-/// of 22 does not.
-inline constexpr std::int64_t kOldestOpset = 13, kNewestOpset = 21;
 
 struct OnnxOptions {
   /// Weights of 4 bits and fewer as INT4 or UINT4, two a byte, instead of their values in 8 bits.

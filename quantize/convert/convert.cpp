@@ -8,6 +8,7 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
+#include "core/text/error.h"
 #include "layers/dropout.h"
 #include "layers/reshape.h"
 #include "layers/softmax.h"
@@ -113,7 +114,7 @@ integer::Model convert(const Graph& graph, const NamedTensors& variables, const 
   const StaticValues values(own, output, variables);
   require_one_input(values.moving(), output);
   if (!options.ranges_to_come) require_seen_ranges(own, output, variables, values);
-  return GraphWalk(values, output, options).convert();
+  return GraphWalk(values, output, options.input, options.name).convert();
 }
 
 }  // namespace miniqat::quantize

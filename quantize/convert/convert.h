@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "core/files/safetensors.h"
 #include "core/graph/graph.h"
-#include "core/text/error.h"
 #include "integer/model.h"
+#include "quantize/convert/not_quantized.h"
 
 namespace miniqat::quantize {
 
@@ -15,18 +18,6 @@ struct ConvertOptions {
   std::string name = "model";
   /// Takes ranges that never saw a number: whether a graph can become integers does not depend on them.
   bool ranges_to_come = false;
-};
-
-/// A tensor lacks what a rewrite would have given it; the cure is another rewrite, not another network.
-class NotQuantized : public Error {
- public:
-  using Error::Error;
-};
-
-/// A tensor lacks a range that a quantized picture would have given it: the cure is `quantize_input`.
-class PictureNotQuantized : public NotQuantized {
- public:
-  using NotQuantized::NotQuantized;
 };
 
 /// Makes an integer-only model of an evaluation graph (create_eval_graph) and the values of its variables; docs/

@@ -8,6 +8,7 @@
 #include "layers/layers.h"
 #include "quantize/convert/integer_grid.h"
 #include "quantize/convert/integer_layer.h"
+#include "quantize/convert/not_quantized.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
@@ -46,8 +47,9 @@ bool has_behind(const Pending& pending) {
 
 }  // namespace
 
-GraphWalk::GraphWalk(const StaticValues& values, Output output, const ConvertOptions& options)
-    : values_(values), output_(output), options_(options), builder_(options.name) {}
+GraphWalk::GraphWalk(const StaticValues& values, Output output, const std::optional<integer::Grid>& input,
+                     const std::string& name)
+    : values_(values), output_(output), input_grid_(input), builder_(name) {}
 
 integer::Model GraphWalk::convert() {
   for (Node* node : values_.moving()) visit(*node);
@@ -112,10 +114,10 @@ GraphWalk::Value GraphWalk::input(const Node& placeholder) {
       std::ranges::any_of(placeholder.uses(), [](const Use& use) { return is_quantizer(*use.node); });
   if (const Node* quantizer = input_quantizer(placeholder))
     return builder_.add_input(quantizer->name(), example_of(shape), target_of(*quantizer).grid);
-  if (!options_.input)
+  if (!input_grid_)
     throw NotQuantized(concat(describe(placeholder), " takes numbers, of which no data set says the range, and has no ",
                               "quantizer of its own; train or calibrate with `quantize_input`"));
-  return builder_.add_input(placeholder.name(), example_of(shape), *options_.input);
+  return builder_.add_input(placeholder.name(), example_of(shape), *input_grid_);
 }
 
 /// The quantizer through which alone the input is read, if that may use its whole grid.

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
-#include "quantize/convert/convert.h"
+#include "core/graph/graph.h"
+#include "integer/model.h"
 #include "quantize/convert/integer_model_builder.h"
 #include "quantize/convert/static_values.h"
 
@@ -20,8 +22,10 @@ inline Shape example_of(const Shape& shape) { return Shape(shape.extents().subsp
 /// and activations.
 class GraphWalk {
  public:
-  /// The output without the Softmax at the end. The values must be of what it needs.
-  GraphWalk(const StaticValues& values, Output output, const ConvertOptions& options);
+  /// The output without the Softmax at the end. The values must be of what it needs. `input` and `name` are as in
+  /// ConvertOptions.
+  GraphWalk(const StaticValues& values, Output output, const std::optional<integer::Grid>& input,
+            const std::string& name);
   integer::Model convert();
 
  private:
@@ -72,7 +76,7 @@ class GraphWalk {
 
   const StaticValues& values_;
   const Output output_;
-  const ConvertOptions& options_;
+  const std::optional<integer::Grid> input_grid_;
   IntegerModelBuilder builder_;
   std::map<std::pair<const Node*, int>, Value> made_;
   bool picture_is_quantized_ = false;
