@@ -7,9 +7,7 @@
 #include "core/files/files.h"
 #include "core/graph/reach.h"
 #include "core/text/error.h"
-#include "core/text/json.h"
 #include "core/text/quote.h"
-#include "core/text/suggest.h"
 #include "importers/onnx/literal.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/translation.h"
@@ -53,31 +51,17 @@ auto naming(const std::filesystem::path& path, const auto& read) {
 
 }  // namespace
 
-nlohmann::ordered_json ImportReport::json() const {
-  nlohmann::ordered_json json = {{"source", printable(source)},
-                                 {"producer", printable(producer)},
-                                 {"opset", opset},
-                                 {"nodes", nlohmann::ordered_json::array()},
-                                 {"notes", notes}};
-  for (const ImportedNode& node : nodes)
-    json["nodes"].push_back({{"op", printable(node.op)}, {"name", printable(node.name)}, {"becomes", node.becomes}});
-  return json;
-}
-
-void ImportReport::keep_nodes_of(const Graph& graph) {
-  for (ImportedNode& node : nodes)
-    if (std::erase_if(node.made, [&](const std::string& name) { return graph.find(name) == nullptr; }) > 0)
-      node.becomes = node.made.empty() ? "nothing: only other outputs need it" : joined(node.made);
-}
-
 ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
   layers::register_ops();
   return naming(path, [&] {
     const pb::Model model = read_model(path);
     // Before anything that such models have and others do not: types, operators, opsets.
     for (const pb::Node& node : model.graph().node()) refuse_quantized(OnnxNode(node, kNewestOpset));
-    Translation translation(model, opset_of(model), path.parent_path(), options);
-    translation.run();
+    const std::int64_t opset = opset_of(model);
+    Translation translation(model, opset, path.parent_path(), options);
+    translation.add_inputs();
+    require_imported(model.graph(), opset);
+    translation.add_nodes(imported_op_table());
     ImportedModel imported = translation.finish();
     imported.report.source = path.string();
     if (std::string note = note_on_unused_layers(imported.graph); !note.empty())
@@ -114,5 +98,7 @@ std::int64_t fixed_batch(const std::filesystem::path& path) {
     fail("has no input");
   });
 }
+
+std::vector<std::string> imported_ops() { return imported_types(); }
 
 }  // namespace miniqat::importers

@@ -56,13 +56,19 @@ constexpr ImportedOp kOps[] = {
   if (node.type() == "ConvTranspose")
     node.refuse("is a transposed convolution, which miniqat does not have", more,
                 "; networks that enlarge images are not for it");
-  node.refuse("is an op that miniqat does not import", more, "; it imports ", joined(imported_ops()),
+  node.refuse("is an op that miniqat does not import", more, "; it imports ", joined(imported_types()),
               ". Export the network without it, or write that part anew");
 }
 
 }  // namespace
 
 std::span<const ImportedOp> imported_op_table() { return kOps; }
+
+std::vector<std::string> imported_types() {
+  std::vector<std::string> types;
+  for (const ImportedOp& op : kOps) types.emplace_back(op.type);
+  return types;
+}
 
 void refuse_quantized(const OnnxNode& node) {
   const std::string& type = node.type();
@@ -84,12 +90,6 @@ void require_imported(const pb::Graph& graph, std::int64_t opset) {
     if (node.type() != unknown[0].type() && std::ranges::find(others, type) == others.end()) others.push_back(type);
   }
   if (!unknown.empty()) refuse_op(unknown[0], others);
-}
-
-std::vector<std::string> imported_ops() {
-  std::vector<std::string> types;
-  for (const ImportedOp& op : kOps) types.emplace_back(op.type);
-  return types;
 }
 
 }  // namespace miniqat::importers

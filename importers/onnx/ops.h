@@ -1,7 +1,8 @@
 #pragma once
 
 #include <span>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "importers/onnx/translation.h"
 
@@ -10,16 +11,9 @@ namespace miniqat::importers {
 // Not for users of the library: the table of the ops that are imported. A new one is a function in one of ops_*.cpp,
 // its line below and its row in ops.cpp.
 
-/// Adds to the graph what computes the node, and defines its output.
-using Translate = void (*)(Translation&, const OnnxNode&);
-
-struct ImportedOp {
-  std::string_view type;
-  Translate translate;
-};
-
 /// In alphabetical order.
 std::span<const ImportedOp> imported_op_table();
+std::vector<std::string> imported_types();
 
 /// Throws Error for an op of quantized models, of any domain.
 void refuse_quantized(const OnnxNode& node);

@@ -7,7 +7,6 @@
 #include "core/graph/source_ops.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "importers/onnx/ops.h"
 #include "layers/parts.h"
 #include "layers/reshape.h"
 
@@ -328,16 +327,14 @@ void Translation::add_inputs() {
   if (inputs == 0) fail("has no input");
 }
 
-ImportedNode Translation::translate(const OnnxNode& node) {
+ImportedNode Translation::translate(const OnnxNode& node, Translate op) {
   becomes_.clear();
   names_.clear();
   if (const auto left = node.outputs() == 1 ? left_out_.find(node.output(0)) : left_out_.end(); left != left_out_.end())
     return {node.type(), node.name(), left->second};
-  const auto table = imported_op_table();
-  const auto op = std::ranges::find(table, node.type(), &ImportedOp::type);
   if (node.outputs() == 0) node.refuse("has no output");
   try {
-    op->translate(*this, node);
+    op(*this, node);
   } catch (const Error& error) {
     const std::string text = error.what();
     if (text.starts_with(node.who())) throw;
@@ -393,9 +390,7 @@ void Translation::set_outputs() {
   graph_.set_outputs(outputs);
 }
 
-void Translation::run() {
-  add_inputs();
-  require_imported(model_.graph(), opset_);
+void Translation::add_nodes(std::span<const ImportedOp> table) {
   const auto& protos = model_.graph().node();
   nodes_.resize(static_cast<std::size_t>(protos.size()));
   // Several nodes may be one op here, whatever the place of their constants among them.
@@ -403,7 +398,8 @@ void Translation::run() {
     for (int i = 0; i < protos.size(); ++i) {
       if ((protos[i].op_type() == "Constant") != constants) continue;
       const OnnxNode node(protos[i], opset_);
-      nodes_[static_cast<std::size_t>(i)] = translate(node);
+      const auto op = std::ranges::find(table, node.type(), &ImportedOp::type);
+      nodes_[static_cast<std::size_t>(i)] = translate(node, op->translate);
     }
   set_outputs();
 }

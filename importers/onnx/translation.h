@@ -6,14 +6,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "core/files/safetensors.h"
 #include "core/graph/graph.h"
 #include "core/tensors/window.h"
-#include "importers/onnx/import.h"
+#include "importers/onnx/imported_model.h"
 #include "importers/onnx/literal.h"
 #include "importers/onnx/node.h"
 
@@ -87,6 +89,16 @@ bool is_in_order(const std::vector<std::int64_t>& extents, const std::vector<std
 bool same_layout(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& a,
                  const std::vector<std::int64_t>& b);
 
+class Translation;
+
+/// Adds to the graph what computes the node, and defines its output.
+using Translate = void (*)(Translation&, const OnnxNode&);
+
+struct ImportedOp {
+  std::string_view type;
+  Translate translate;
+};
+
 /// A graph while it grows out of an ONNX model, node by node.
 class Translation {
  public:
@@ -144,7 +156,6 @@ class Translation {
                   std::vector<float> numbers, bool trainable = true);
   /// Our batch for ONNX's extent.
   std::int64_t batch() const { return batch_; }
-  std::int64_t onnx_batch() const { return onnx_batch_; }
   const std::filesystem::path& folder() const { return folder_; }
   /// The shape of our tensor with these extents and order; sequences are images of width 1.
   Shape shape_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) const;
@@ -153,19 +164,21 @@ class Translation {
   /// Instead of the names of the new nodes.
   void becomes(const std::string& text) { becomes_ = text; }
 
-  /// Reads the whole model.
-  void run();
+  // --- The whole model, in this order.
+
+  void add_inputs();
+  /// All nodes, whose types `table` has, and the outputs.
+  void add_nodes(std::span<const ImportedOp> table);
   ImportedModel finish();
 
  private:
-  void add_inputs();
   void add_input(const pb::Value& input);
   std::vector<std::int64_t> extents_of_input(const pb::Value& input, const std::string& who) const;
   /// Whether all that read a tensor first turn it from our order of axes to ONNX's.
   bool is_turned(const std::string& tensor, int rank) const;
   /// What the options say of an axis whose size the file leaves open; 0 for nothing.
   std::int64_t given_extent(std::size_t axis, int rank) const;
-  ImportedNode translate(const OnnxNode& node);
+  ImportedNode translate(const OnnxNode& node, Translate op);
   void set_outputs();
   Activation output_of(const std::string& tensor, const std::string& who);
   Activation without_border(Activation x, const std::string& scope);
