@@ -15,7 +15,6 @@
 #include "layers/reshape.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/fold_candidate.h"
-#include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/quantizers.h"
 
@@ -298,11 +297,6 @@ void fold_single(Graph& graph, Node& batch_norm, Node& scale, AddedNodes& added)
 }
 
 }  // namespace
-
-std::span<const std::string_view> names_of(BnFold) {
-  static constexpr std::array<std::string_view, 3> kNames = {"tf", "single", "late"};
-  return kNames;
-}
 
 std::string Scope::outside() const { return concat("outside scope ", quote(name)); }
 

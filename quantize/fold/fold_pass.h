@@ -2,31 +2,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "quantize/fold/folded_layer.h"
 
 namespace miniqat::quantize {
-
-/// How a batch norm becomes part of its layer; derived and compared in docs/rewrite.md. For evaluation the first two
-/// give the same.
-enum class BnFold {
-  /// As tf.contrib.quantize: the weights are quantized under the moving statistics, corrections make up for the
-  /// difference to the batch's, which come from a second convolution with float weights.
-  kTf,
-  /// One convolution: the batch's statistics are those of the quantized convolution's output, rescaled.
-  kSingle,
-  /// The weights are quantized as they are, the batch norm stays behind the layer, in evaluation, too. Conversion to
-  /// integers makes it part of the scales of the weights, one for each output channel, and of the bias. So ranges of
-  /// weights do not move with the statistics.
-  kLate,
-};
-
-/// "tf", "single" and "late", in this order.
-std::span<const std::string_view> names_of(BnFold);
 
 /// The nodes under this scope; "" for all.
 struct Scope {
@@ -37,7 +19,7 @@ struct Scope {
   std::string outside() const;
 };
 
-/// The options of folding, as in RewriteOptions (rewrite/rewrite.h).
+/// The options of folding, as in RewriteOptions (rewrite/rewrite_options.h).
 struct FoldOptions {
   std::optional<std::int64_t> freeze_bn_delay = {};
   BnFold bn_fold = BnFold::kTf;

@@ -68,6 +68,11 @@ bool agrees(const FoldedLayer& folded) {
 
 }  // namespace
 
+std::span<const std::string_view> names_of(BnFold) {
+  static constexpr std::array<std::string_view, 3> kNames = {"tf", "single", "late"};
+  return kNames;
+}
+
 std::optional<FoldedLayer> find_folded_layer(const Node& correction) {
   FoldedLayer folded;
   folded.correction = correction.output().node;

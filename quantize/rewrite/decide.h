@@ -12,7 +12,7 @@
 #include "quantize/fold/fold_pass.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "quantize/rewrite/layer_settings.h"
-#include "quantize/rewrite/rewrite.h"
+#include "quantize/rewrite/rewrite_options.h"
 
 namespace miniqat::quantize {
 

@@ -1,7 +1,10 @@
 #include "quantize/rewrite/layer_settings.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/text/error.h"
+#include "core/text/quote.h"
 #include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
@@ -18,6 +21,15 @@ std::unordered_set<const Node*> nodes_before_layers(const std::vector<Node*>& or
     for (const Output& input : (*node)->inputs()) found.insert(input.node);
   }
   return found;
+}
+
+void check_bits(const char* option, std::int64_t bits) {
+  if (bits < 2 || bits > 16) fail(option, " must be 2 to 16, not ", bits);
+}
+
+void check_steps(const char* option, std::int64_t steps) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (steps < 0 || steps > kMost) fail(option, " must be 0 to 2^40 steps, not ", steps);
 }
 
 }  // namespace
@@ -92,10 +104,47 @@ void LayerSettings::ask_of_output(const RewriteOptions& options, const LayerBits
   sums.of_bits = layer.sums_bits ? kOfLayer : "sums_bits";
 }
 
+void RewriteOptions::check() const {
+  check_bits("weight_bits", weight_bits);
+  check_bits("activation_bits", activation_bits);
+  if (logits_bits) check_bits("logits_bits", *logits_bits);
+  if (ends_bits) check_bits("ends_bits", *ends_bits);
+  if (input_bits) check_bits("input_bits", *input_bits);
+  if (sums_bits) check_bits("sums_bits", *sums_bits);
+  if (sums_bits && *sums_bits < activation_bits)
+    fail("sums_bits must be ", activation_bits, " or more, the bits of activations, not ", *sums_bits);
+  check_steps("quant_delay", quant_delay);
+  if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
+  if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1)
+    fail("ema_decay must be in [0, 1), is ", exact(ema_decay));
+  if (bn_fold == BnFold::kLate && !per_channel)
+    fail("`bn_fold` late needs `per_channel`: gamma / sigma becomes part of the scale of each channel's weights");
+  if (bn_fold == BnFold::kLate && scales == ScaleChoice::kPowerOfTwo)
+    fail(
+        "`bn_fold` late makes gamma / sigma part of the scales; with `scales` power-of-two these would be no powers of two");
+  check_layer_bits(layer_bits, "bits_config");
+  for (const LayerBits& bits : layer_bits) {
+    if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
+      fail("bits_config: pattern ", quote(bits.pattern),
+           ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
+    const int narrow = bits.activation_bits.value_or(activation_bits);
+    if (bits.sums_bits.value_or(narrow) < narrow)
+      fail("bits_config: pattern ", quote(bits.pattern), ": sums_bits must be ", narrow,
+           " or more, the bits of activations, not ", *bits.sums_bits);
+  }
+}
+
 RangeKind RewriteOptions::weight_range() const { return LayerSettings(*this).weights.attributes.range; }
 RangeKind RewriteOptions::activation_range() const { return LayerSettings(*this).output.attributes.range; }
 bool RewriteOptions::has_symmetric_weights() const { return LayerSettings(*this).weights.attributes.symmetric; }
 bool RewriteOptions::widens_sums() const { return LayerSettings(*this).widens_sums; }
+
+std::optional<int> RewriteOptions::logits_width() const {
+  constexpr int kUsual = 8;
+  std::int64_t bits = logits_bits.value_or(ends_bits.value_or(activation_bits));
+  if (!logits_bits && !ends_bits && traits_of(activation_range()).learned) bits = std::max(bits, std::int64_t{kUsual});
+  return bits == activation_bits ? std::nullopt : std::optional(static_cast<int>(bits));
+}
 
 LayerSettingsIndex::LayerSettingsIndex(const Graph& graph, const std::vector<LayerMatch>& matches,
                                        const RewriteOptions& options)

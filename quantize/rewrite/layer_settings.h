@@ -6,7 +6,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/layer_patterns.h"
-#include "quantize/rewrite/rewrite.h"
+#include "quantize/rewrite/rewrite_options.h"
 
 namespace miniqat::quantize {
 

@@ -5,6 +5,7 @@
 
 #include "core/graph/graph.h"
 #include "quantize/rewrite/decide.h"
+#include "quantize/rewrite/rewrite_report.h"
 
 namespace miniqat::quantize {
 

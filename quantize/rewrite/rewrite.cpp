@@ -1,7 +1,6 @@
 #include "quantize/rewrite/rewrite.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,24 +9,15 @@
 #include "core/graph/losses.h"
 #include "core/graph/reach.h"
 #include "core/text/error.h"
-#include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/fold_pass.h"
 #include "quantize/rewrite/decide.h"
+#include "quantize/rewrite/explain.h"
 #include "quantize/rewrite/remarks.h"
-#include "quantize/rewrite/rewrite_report.h"
 
 namespace miniqat::quantize {
 namespace {
-
-void check_bits(const char* option, std::int64_t bits) {
-  if (bits < 2 || bits > 16) fail(option, " must be 2 to 16, not ", bits);
-}
-
-void check_steps(const char* option, std::int64_t steps) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  if (steps < 0 || steps > kMost) fail(option, " must be 0 to 2^40 steps, not ", steps);
-}
 
 void turn_node_to_evaluation(Graph& graph, Node& node) {
   if (const auto* quantizer = node.as<FakeQuant>()) {
@@ -137,43 +127,6 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
 }
 
 }  // namespace
-
-void RewriteOptions::check() const {
-  check_bits("weight_bits", weight_bits);
-  check_bits("activation_bits", activation_bits);
-  if (logits_bits) check_bits("logits_bits", *logits_bits);
-  if (ends_bits) check_bits("ends_bits", *ends_bits);
-  if (input_bits) check_bits("input_bits", *input_bits);
-  if (sums_bits) check_bits("sums_bits", *sums_bits);
-  if (sums_bits && *sums_bits < activation_bits)
-    fail("sums_bits must be ", activation_bits, " or more, the bits of activations, not ", *sums_bits);
-  check_steps("quant_delay", quant_delay);
-  if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
-  if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1)
-    fail("ema_decay must be in [0, 1), is ", exact(ema_decay));
-  if (bn_fold == BnFold::kLate && !per_channel)
-    fail("`bn_fold` late needs `per_channel`: gamma / sigma becomes part of the scale of each channel's weights");
-  if (bn_fold == BnFold::kLate && scales == ScaleChoice::kPowerOfTwo)
-    fail(
-        "`bn_fold` late makes gamma / sigma part of the scales; with `scales` power-of-two these would be no powers of two");
-  check_layer_bits(layer_bits, "bits_config");
-  for (const LayerBits& bits : layer_bits) {
-    if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
-      fail("bits_config: pattern ", quote(bits.pattern),
-           ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
-    const int narrow = bits.activation_bits.value_or(activation_bits);
-    if (bits.sums_bits.value_or(narrow) < narrow)
-      fail("bits_config: pattern ", quote(bits.pattern), ": sums_bits must be ", narrow,
-           " or more, the bits of activations, not ", *bits.sums_bits);
-  }
-}
-
-std::optional<int> RewriteOptions::logits_width() const {
-  constexpr int kUsual = 8;
-  std::int64_t bits = logits_bits.value_or(ends_bits.value_or(activation_bits));
-  if (!logits_bits && !ends_bits && traits_of(activation_range()).learned) bits = std::max(bits, std::int64_t{kUsual});
-  return bits == activation_bits ? std::nullopt : std::optional(static_cast<int>(bits));
-}
 
 void require_observing(const Graph& graph, const std::string& source) {
   for (const Node* node : graph.nodes()) {

@@ -1,35 +1,93 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/graph/graph.h"
-#include "quantize/rewrite/decide.h"
+#include "quantize/fold/fold_pass.h"
 
 namespace miniqat::quantize {
+
+/// The fate of one edge (a tensor into a consumer) or of one candidate layer.
+enum class EdgeStatus {
+  /// The edge carries a FakeQuant's output.
+  kQuantized,
+  /// Inside a layer's match: the integer engine computes both ends as one.
+  kFused,
+  /// Goes through an op that keeps the range of its quantized input (MaxPool, Reshape, Identity, Dropout, ...).
+  kPassedThrough,
+  /// Comes from a placeholder: the data set brings scale and zero point.
+  kInput,
+  /// Serves only to find a batch norm's statistics while training; evaluation has no such edge.
+  kStatistics,
+  kLeftFloat,
+};
 
 /// "quantized", "fused", "passed through", "input", "statistics", "left float".
 std::string_view name_of(EdgeStatus status);
 
-/// Describes a rewritten graph, consumers in topological order. Every edge is listed but those into FakeQuants: an edge
-/// that carries a quantizer's output bears the name of the tensor before it. A MatchReport without a layer is a note on
-/// the whole.
-RewriteReport report_rewrite(const Graph& graph, const Decisions& decisions);
+struct EdgeReport {
+  /// "conv1/Conv2D" or "name:k" for the tensor; "conv1/BiasAdd" for the consumer.
+  std::string tensor;
+  std::string consumer;
+  EdgeStatus status = EdgeStatus::kLeftFloat;
+  /// Why; for quantized edges the FakeQuant's name.
+  std::string reason;
+};
 
-/// Adds to the lines about batch norms that were not folded where each is quantized, or why it is left float.
-void describe_unfolded(const Graph& graph, const Decisions& decisions, std::vector<BatchNormReport>& batch_norms);
+/// One line of what the passes did: "conv1/Conv2D: matched layer + bias + Relu; ..." or why not.
+struct MatchReport {
+  std::string layer;
+  bool matched = false;
+  std::string text;
+  /// A layer that is kept for a batch norm's statistics: neither matched nor left out.
+  bool statistics = false;
+};
 
-/// A sentence on the edges into layers that are left float; "" when there is none.
-std::string note_on_float_edges(const Graph& graph, const RewriteReport& report);
+/// A quantizer by its name, and how many numbers it quantizes: of an activation, those of a whole batch.
+struct QuantizedTensor {
+  std::string quantizer;
+  std::int64_t elements = 0;
+};
 
-/// A sentence on the BatchNorms of a graph to train that have is_training false, on purpose or left over from
-/// evaluation; "" when there is none.
-std::string note_on_still_batch_norms(const Graph& graph);
+/// The quantizers that the bits of one layer (RewriteOptions::layer_bits) decide about. A tensor that several layers
+/// share belongs to the first of them.
+struct LayerQuantizers {
+  std::string layer;
+  /// None or one.
+  std::vector<QuantizedTensor> weights = {};
+  /// The quantizers on the layer's output, none to three, and with sums_bits those that layers read behind them.
+  std::vector<QuantizedTensor> output = {};
+};
 
-/// The refusals of `strict`, one text each: float edges into ops that compute in integers, and matched layers without a
-/// quantizer on their output. The ops are layers in scope, the Adds of their bypasses, and other ops whose output is
-/// quantized. Edges of parameters do not count.
-std::vector<std::string> unquantized_edges(const Graph& graph, const Decisions& decisions, const RewriteReport& report);
+/// Something that was rewritten before with another setting than the options have; it stays as it is.
+struct SettingConflict {
+  /// The setting's name as in RewriteOptions, "bits_config" for layer_bits.
+  std::string setting;
+  /// "conv1/weights_quant has 2 bits, not 8".
+  std::string text;
+};
+
+struct RewriteReport {
+  std::vector<BatchNormReport> batch_norms;
+  std::vector<MatchReport> matches;
+  std::vector<EdgeReport> edges;
+  /// The quantizers of the matched layers, in the topological order that the graph has without quantizers.
+  std::vector<LayerQuantizers> quantizers;
+  /// Names of the FakeQuants that this call inserted, in order; empty when rewriting again.
+  std::vector<std::string> inserted;
+  /// Requests without effect, and parts that stay float or keep their statistics.
+  std::vector<std::string> remarks;
+  /// Options that are legal and hardly meant.
+  std::vector<std::string> warnings;
+  /// None for the first rewrite of a float graph, and for a second one with the same options.
+  std::vector<SettingConflict> conflicts;
+
+  /// A line "warning: ..." for each warning and "note: ..." for each remark; "" when there is none.
+  std::string notes() const;
+  /// For people: notes, matches, skips and edges in aligned columns.
+  std::string text() const;
+};
 
 }  // namespace miniqat::quantize

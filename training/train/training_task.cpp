@@ -10,7 +10,7 @@
 #include "core/text/suggest.h"
 #include "quantize/quantizers.h"
 #include "quantize/range_kind.h"
-#include "quantize/rewrite/rewrite_report.h"
+#include "quantize/rewrite/explain.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/data_of_run.h"
 #include "training/settings/optimizers.h"
