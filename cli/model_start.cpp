@@ -6,6 +6,7 @@
 #include "cli/notes.h"
 #include "importers/onnx/import.h"
 #include "training/model_source.h"
+#include "training/settings/given_settings.h"
 
 namespace miniqat::cli {
 

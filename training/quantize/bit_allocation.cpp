@@ -6,8 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "training/quantize/sensitivity.h"
-
 namespace miniqat::training {
 namespace {
 

@@ -3,18 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "quantize/rewrite/layer_bits.h"
+#include "training/quantize/measured_widths.h"
 
 namespace miniqat::training {
-
-struct BitBudget;
-struct ChosenBits;
-struct QuantizerSensitivity;
-struct Sensitivity;
 
 /// A quantizer whose width is to be chosen.
 struct WidthCosts {
@@ -26,19 +21,6 @@ struct WidthCosts {
 /// The term of predictions: the loss increase at a width, but at least 0 and at least that of the next wider one, since
 /// a gain by fewer bits is noise.
 double predicted_loss_increase(const WidthCosts& costs, std::size_t width);
-
-/// Widths for all quantizers. Each point of a front differs from the one before in one quantizer.
-struct FrontPoint {
-  /// The quantizer that went down to `bits`; none for the first point, at which all have the widest width.
-  std::optional<std::size_t> quantizer;
-  std::int64_t bits = 0;
-  /// The bits of all elements together.
-  std::int64_t total_bits = 0;
-  /// Each quantizer's elements packed by themselves, up to whole bytes.
-  std::int64_t bytes = 0;
-  /// Predicted.
-  double loss_increase = 0;
-};
 
 /// From all quantizers at the widest width to all at the narrowest, by the greedy method. The next step down (one
 /// quantizer, to the next width) is always that of least loss increase per bit saved. Among equals it is the one that

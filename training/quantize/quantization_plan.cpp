@@ -8,6 +8,7 @@
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/data_of_run.h"
 #include "training/run/run_source.h"
+#include "training/settings/given_settings.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"

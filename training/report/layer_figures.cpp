@@ -38,44 +38,47 @@ bool is_finite(const QuantizerRange& range) {
 std::vector<std::int64_t> extents(const Shape& shape) { return {shape.extents().begin(), shape.extents().end()}; }
 
 /// The first pictures, in the network's batches.
-class Pictures {
- public:
-  explicit Pictures(const LayerSubject& subject) {
-    if (subject.pictures == nullptr) return;
-    const datasets::Dataset head = datasets::first_examples(*subject.pictures, subject.examples);
-    datasets::for_each_batch(head, subject.network.images.shape()[0], [&](const datasets::EvaluationBatch& batch) {
-      images_.push_back(batch.images.clone());
-      valid_.push_back(batch.valid);
-    });
-  }
+struct Pictures {
+  std::vector<CodedTensor> batches = {};
+  std::vector<std::int64_t> valid = {};
 
-  std::size_t batches() const { return images_.size(); }
-  const CodedTensor& images(std::size_t batch) const { return images_[batch]; }
   /// The numbers of a tensor of the batch that belong to pictures.
   std::int64_t elements(const Tensor& tensor, std::size_t batch) const {
-    return tensor.elements() / tensor.shape()[0] * valid_[batch];
+    return tensor.elements() / tensor.shape()[0] * valid[batch];
   }
-
- private:
-  std::vector<CodedTensor> images_;
-  std::vector<std::int64_t> valid_;
 };
+
+Pictures read_pictures(const LayerSubject& subject) {
+  Pictures pictures;
+  if (subject.pictures == nullptr) return pictures;
+  const datasets::Dataset head = datasets::first_examples(*subject.pictures, subject.examples);
+  datasets::for_each_batch(head, subject.network.images.shape()[0], [&](const datasets::EvaluationBatch& batch) {
+    pictures.batches.push_back(batch.images.clone());
+    pictures.valid.push_back(batch.valid);
+  });
+  return pictures;
+}
+
+std::map<std::string, QuantizerRange> finite_ranges(const LayerSubject& subject) {
+  std::map<std::string, QuantizerRange> ranges;
+  for (QuantizerRange& range : quantize::quantizer_ranges(subject.network.graph, subject.variables))
+    if (is_finite(range)) ranges.emplace(range.quantizer, std::move(range));
+  return ranges;
+}
 
 class LayerExamination {
  public:
-  LayerExamination(const LayerSubject& subject, const ReportProgress& progress)
+  LayerExamination(const LayerSubject& subject, Pictures pictures, const ReportProgress& progress)
       : subject_(subject),
         progress_(progress),
-        pictures_(subject),
-        points_(find_quantization_points(subject.network.graph)) {
-    for (QuantizerRange& range : quantize::quantizer_ranges(subject.network.graph, subject.variables))
-      if (is_finite(range)) ranges_.emplace(range.quantizer, std::move(range));
-  }
+        pictures_(std::move(pictures)),
+        points_(find_quantization_points(subject.network.graph)),
+        ranges_(finite_ranges(subject)) {}
 
   std::vector<LayerFigures> run() {
     describe();
     look_at_weights();
-    if (pictures_.batches() > 0 && !ranges_.empty()) look_at_outputs();
+    if (!pictures_.batches.empty() && !ranges_.empty()) look_at_outputs();
     return std::move(figures_);
   }
 
@@ -167,7 +170,7 @@ class LayerExamination {
 
   std::vector<Tensor> run_batch(Session& session, const std::vector<Output>& taps, std::size_t batch) const {
     const Output images = session.graph().at(subject_.network.images.node->name()).output();
-    return session.run({.fetches = taps}, {{images, pictures_.images(batch)}}).fetched;
+    return session.run({.fetches = taps}, {{images, pictures_.batches[batch]}}).fetched;
   }
 
   void add_noise(std::optional<NoiseSum>& sum, const Tensor& exact, const Tensor& quantized, std::size_t batch) const {
@@ -185,8 +188,8 @@ class LayerExamination {
     std::vector<std::optional<TensorCounter>> counters(points_.size());
     for (std::size_t i = 0; i < points_.size(); ++i)
       if (const QuantizerRange* range = range_of(points_[i].output)) counters[i].emplace(*range);
-    for (std::size_t batch = 0; batch < pictures_.batches(); ++batch) {
-      progress_(concat("outputs, batch ", batch + 1, " of ", pictures_.batches()));
+    for (std::size_t batch = 0; batch < pictures_.batches.size(); ++batch) {
+      progress_(concat("outputs, batch ", batch + 1, " of ", pictures_.batches.size()));
       count_batch(*float_session, alone, *session, counters, batch);
     }
     for (std::size_t i = 0; i < points_.size(); ++i)
@@ -226,7 +229,7 @@ class LayerExamination {
   const ReportProgress& progress_;
   const Pictures pictures_;
   const std::vector<QuantizationPoint> points_;
-  std::map<std::string, QuantizerRange> ranges_;
+  const std::map<std::string, QuantizerRange> ranges_;
   std::vector<LayerFigures> figures_;
 };
 
@@ -307,7 +310,7 @@ FloatFigures float_figures(const Tensor& x) {
 }
 
 std::vector<LayerFigures> layer_figures(const LayerSubject& subject, const ReportProgress& progress) {
-  return LayerExamination(subject, progress).run();
+  return LayerExamination(subject, read_pictures(subject), progress).run();
 }
 
 }  // namespace miniqat::training

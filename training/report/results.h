@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "training/report/report.h"
+#include "training/report/run_report.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
 

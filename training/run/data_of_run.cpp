@@ -12,7 +12,6 @@
 #include "core/text/suggest.h"
 #include "datasets/class_counts.h"
 #include "datasets/known_datasets.h"
-#include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/settings_of_data.h"
 #include "training/settings/usage_error.h"

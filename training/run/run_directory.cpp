@@ -188,6 +188,16 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   fail(path.string(), " holds no run: there is no ", run.config().string(), way_for_model(path.string()));
 }
 
+std::optional<RunDirectory> run_of_variables(const fs::path& path) {
+  std::error_code failure;
+  const bool is_folder = fs::is_directory(path, failure);
+  const fs::path folder = is_folder ? path : path.parent_path();
+  if (path.empty() || !is_there(folder / "config.json")) return {};
+  const RunDirectory run = RunDirectory::open(folder.empty() ? "." : folder);
+  if (!is_folder && path.filename() != run.checkpoint().filename()) return {};
+  return run;
+}
+
 bool is_or_lies_in(const fs::path& path, const fs::path& directory) {
   std::error_code failure;
   const fs::path place = fs::canonical(path, failure);

@@ -92,6 +92,10 @@ class RunDirectory {
   std::shared_ptr<const RunLock> lock_;
 };
 
+/// The run that variables are of: the directory that `path` is, or that of the checkpoint.safetensors that it is. None
+/// where there is no config.json.
+std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path);
+
 /// Whether `path` leads to the directory or to a file right in it; false for what is not there.
 bool is_or_lies_in(const std::filesystem::path& path, const std::filesystem::path& directory);
 

@@ -370,16 +370,6 @@ InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
   return start;
 }
 
-std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path) {
-  std::error_code failure;
-  const bool is_folder = std::filesystem::is_directory(path, failure);
-  const std::filesystem::path folder = is_folder ? path : path.parent_path();
-  if (path.empty() || !is_there(folder / "config.json")) return {};
-  const RunDirectory run = RunDirectory::open(folder.empty() ? "." : folder);
-  if (!is_folder && path.filename() != run.checkpoint().filename()) return {};
-  return run;
-}
-
 std::string variables_hash(const std::filesystem::path& checkpoint) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char byte : read_large_file(checkpoint)) {

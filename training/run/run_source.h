@@ -161,10 +161,6 @@ struct InitCheckpoint {
 /// Error where there is none, unless it is an ONNX model and neither has variables, and what Session::restore throws.
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
 
-/// The run that variables are of: the directory that `path` is, or that of the checkpoint.safetensors that it is. None
-/// where there is no config.json.
-std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path);
-
 /// 16 hexadecimal digits that change with any byte of a checkpoint file: FNV-1a of 64 bits. Throws Error for a file
 /// that cannot be read.
 std::string variables_hash(const std::filesystem::path& checkpoint);

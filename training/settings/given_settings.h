@@ -14,6 +14,23 @@ namespace miniqat::training {
 /// what the settings say already.
 void settle_given(TrainSettings& settings);
 
+/// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.
+void check(const TrainSettings& settings);
+
+/// Settles what is left open: the folder of the data, the number of threads, the augmentation, the learning rate. A
+/// run's config.json tells what it did, not what it was asked.
+void resolve(TrainSettings& settings);
+
+/// Takes the batch size from a graph file, which fixes it, or from an ONNX model that does; one that takes a
+/// single picture keeps that of `settings`. Returns a note on an ONNX model that fixes its batch, else "". Throws what
+/// fixed_batch() throws.
+std::string adopt_batch_size(TrainSettings& settings);
+
+/// Makes settings of a float network out of those of an ONNX model that comes with its weights, for what begins from a
+/// float run otherwise: its batch size, unless that is given, and what is left open. Returns adopt_batch_size()'s note.
+/// Throws UsageError for a model without weights, for one without data, and what check() throws.
+std::string settle_model(TrainSettings& settings, bool dataset_given, bool batch_given);
+
 /// Refuses symmetry flags of a rewrite that are ignored beside the options that flags and a config.json gave.
 /// `width_flag`: where the narrowest weights have their bits from.
 template <class Flags, class Options>

@@ -333,9 +333,6 @@ void TrainSettings::visit(Visitor&& visitor) {
 /// before, and a data_dir that is gone gives way to $MINIQAT_DATA_DIR. Throws what settings_from_json() throws.
 TrainSettings recorded_settings(const nlohmann::ordered_json& config, const std::string& source);
 
-/// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.
-void check(const TrainSettings& settings);
-
 /// Throws UsageError that lists the known data sets unless `name` is one or a path, and for a `data_dir` beside one
 /// without files and beside a path.
 void check_dataset(const std::string& name, const std::string& data_dir);
@@ -366,20 +363,6 @@ datasets::PictureOptions picture_options(const TrainSettings& settings);
 /// What the network is for, by its name or since the data are pictures of a name; null where files of one's own, which
 /// are not read yet, decide it. Throws UsageError for another name.
 const Task* known_task(const TrainSettings& settings);
-
-/// Settles what is left open: the folder of the data, the number of threads, the augmentation, the learning rate. A
-/// run's config.json tells what it did, not what it was asked.
-void resolve(TrainSettings& settings);
-
-/// Takes the batch size from a graph file, which fixes it, or from an ONNX model that does; one that takes a
-/// single picture keeps that of `settings`. Returns a note on an ONNX model that fixes its batch, else "". Throws what
-/// fixed_batch() throws.
-std::string adopt_batch_size(TrainSettings& settings);
-
-/// Makes settings of a float network out of those of an ONNX model that comes with its weights, for what begins from a
-/// float run otherwise: its batch size, unless that is given, and what is left open. Returns adopt_batch_size()'s note.
-/// Throws UsageError for a model without weights, for one without data, and what check() throws.
-std::string settle_model(TrainSettings& settings, bool dataset_given, bool batch_given);
 
 /// The options of the loader of training batches. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);

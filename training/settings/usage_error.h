@@ -19,6 +19,10 @@ class MissingArgument : public UsageError {
   using UsageError::UsageError;
 };
 
+inline void require(bool right, const std::string& text) {
+  if (!right) throw UsageError(text);
+}
+
 /// Calls `check` and turns an Error it throws into a UsageError.
 template <class Check>
 decltype(auto) as_usage(const Check& check) {

@@ -8,8 +8,9 @@
 #include "training/evaluate/part_results.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
+#include "training/run_observer.h"
 #include "training/settings/train_settings.h"
-#include "training/train/trainer.h"
+#include "training/train/train_extras.h"
 #include "training/train/training_task.h"
 #include "training/train/watches.h"
 

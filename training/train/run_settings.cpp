@@ -13,6 +13,7 @@
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/run/run_source.h"
+#include "training/settings/given_settings.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"

@@ -217,10 +217,6 @@ void refuse_ignored_decay(const TrainSettings& settings, const std::vector<std::
 
 }  // namespace
 
-std::string way_on(const RunDirectory& run, const TrainExtras& extras) {
-  return extras.way_on.empty() ? concat("miniqat train --resume --out ", shell_path(run.path())) : extras.way_on;
-}
-
 void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer) {
   // Outside of its steps, too, a run with shards has one thread number, whatever the machine.
   std::optional<ComputeScope> computing;
@@ -229,7 +225,8 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   std::optional<InterruptionScope> together;
   if (extras.ranks->size() > 1) together.emplace(nullptr);
   if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
-  TrainingTask task(settings, *extras.ranks);
+  TrainingTask task(settings, read_networks(settings), *extras.ranks);
+  if (std::string note = note_on_rounding(task); !note.empty()) task.report.remarks.push_back(std::move(note));
   // The calibration knows the data that decide between it and the training.
   if (extras.is_stage && !extras.resume)
     require_same_data(RunDirectory::open(settings.init_checkpoint), settings.dataset, task.data);

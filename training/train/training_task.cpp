@@ -15,7 +15,6 @@
 #include "training/run/data_of_run.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/usage_error.h"
-#include "training/train/layer_arithmetic.h"
 
 namespace miniqat::training {
 namespace {
@@ -68,26 +67,6 @@ void require_guessed_task(const TrainSettings& settings, const datasets::Dataset
                             quote(settings.task), "); leave it out to resume"));
 }
 
-TrainingNetworks make_networks(const TrainSettings& settings) {
-  TrainingNetworks made;
-  made.data = load_wanted_data(settings);
-  if (settings.task_is_guessed) require_guessed_task(settings, made.data.train);
-  made.training = make_classifier(classifier_options(settings), made.data.train);
-  require_answers(made.data, *made.training.task);
-  if (is_graph_file(settings.model)) made.model_graph = graph_to_json(made.training.graph);
-  made.ends = as_usage([&] {
-    return add_loss(made.training,
-                    {settings.label_smoothing, class_weights_of(settings, made.data.train), settings.huber});
-  });
-  made.report = quantize_training(made.training, settings, made.data.train);
-  made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);
-  // The second stage of `quantize` has standards of the first, which said them.
-  for (const std::string& note : made.training.notes)
-    if (settings.standards_of.empty() && std::ranges::find(made.report.remarks, note) == made.report.remarks.end())
-      made.report.remarks.push_back(note);
-  return made;
-}
-
 TrainSettings settled(TrainSettings settings, const Task& task) {
   settings.task = task.name;
   settings.rewrite.ranges = ranges_for(settings.rewrite.ranges, task);
@@ -116,10 +95,27 @@ SessionOptions session_options(const TrainSettings& settings) {
 
 }  // namespace
 
-TrainingTask::TrainingTask(const TrainSettings& wanted, distributed::Communicator& all)
-    : TrainingTask(wanted, all, make_networks(wanted)) {}
+TrainingNetworks read_networks(const TrainSettings& settings) {
+  TrainingNetworks made;
+  made.data = load_wanted_data(settings);
+  if (settings.task_is_guessed) require_guessed_task(settings, made.data.train);
+  made.training = make_classifier(classifier_options(settings), made.data.train);
+  require_answers(made.data, *made.training.task);
+  if (is_graph_file(settings.model)) made.model_graph = graph_to_json(made.training.graph);
+  made.ends = as_usage([&] {
+    return add_loss(made.training,
+                    {settings.label_smoothing, class_weights_of(settings, made.data.train), settings.huber});
+  });
+  made.report = quantize_training(made.training, settings, made.data.train);
+  made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);
+  // The second stage of `quantize` has standards of the first, which said them.
+  for (const std::string& note : made.training.notes)
+    if (settings.standards_of.empty() && std::ranges::find(made.report.remarks, note) == made.report.remarks.end())
+      made.report.remarks.push_back(note);
+  return made;
+}
 
-TrainingTask::TrainingTask(const TrainSettings& wanted, distributed::Communicator& all, TrainingNetworks networks)
+TrainingTask::TrainingTask(const TrainSettings& wanted, TrainingNetworks networks, distributed::Communicator& all)
     : TrainingNetworks(std::move(networks)),
       settings(settled(wanted, *training.task)),
       ranks(all, static_cast<int>(settings.shards)),
@@ -137,7 +133,6 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, distributed::Communicato
   if (dampens())
     for (Graph* graph : {&training.graph, &evaluation.graph}) dampen_weights(*graph);
   if (settings.reestimate.value_or(0) > 0) require_updating_batch_norms();
-  if (std::string note = note_on_rounding(*this); !note.empty()) report.remarks.push_back(std::move(note));
 }
 
 void TrainingTask::require_asked_data() const {

@@ -48,15 +48,19 @@ struct TrainingNetworks {
   Classifier evaluation;
 };
 
+/// Reads the data, builds the graphs and rewrites them, as the settings say. Throws the errors of these, UsageError for
+/// a scope without a node, for --float of a graph that is quantized, and for an impossible --validation, and Error if
+/// nothing was quantized.
+TrainingNetworks read_networks(const TrainSettings& settings);
+
 /// The parts of a training run, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing of
 /// files.
 struct TrainingTask : TrainingNetworks {
-  /// Throws the errors of reading data and building graphs. Throws UsageError for a scope without
-  /// a node, for --float of a graph that is quantized, and for impossible --validation and --reestimate. Throws Error
-  /// if nothing was quantized, if the data set is smaller than a batch, and for a batch norm that would get one number
-  /// a channel.
+  /// With the read_networks() of `wanted`. Throws UsageError for an impossible --reestimate, and Error if the data set
+  /// is smaller than a batch, and for a batch norm that would get one number a channel.
   /// `ranks`, the processes that share the shards, must stay.
-  explicit TrainingTask(const TrainSettings& settings, distributed::Communicator& ranks = distributed::alone());
+  TrainingTask(const TrainSettings& wanted, TrainingNetworks networks,
+               distributed::Communicator& ranks = distributed::alone());
   TrainingTask(const TrainingTask&) = delete;
 
   /// In steps.
@@ -92,7 +96,6 @@ struct TrainingTask : TrainingNetworks {
   std::unique_ptr<SharedEvaluation> shared_evaluation;
 
  private:
-  TrainingTask(const TrainSettings& settings, distributed::Communicator& ranks, TrainingNetworks networks);
   /// Throws UsageError for settings of sounds or pictures where the data are none.
   void require_asked_data() const;
   void compute_in_shards();

@@ -3,6 +3,7 @@
 #include "core/files/files.h"
 #include "tests/fuzz/readers/reader.h"
 #include "training/run/run_source.h"
+#include "training/settings/given_settings.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::fuzz::run_directory_reader {

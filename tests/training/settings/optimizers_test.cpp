@@ -2,6 +2,7 @@
 
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
+#include "training/settings/given_settings.h"
 #include "training/train/run_settings.h"
 
 namespace miniqat::training::optimizers_test {

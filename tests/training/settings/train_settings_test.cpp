@@ -11,6 +11,7 @@
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "tests/errors.h"
+#include "training/settings/given_settings.h"
 
 namespace miniqat::training::train_settings_test {
 namespace {

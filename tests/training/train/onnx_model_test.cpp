@@ -9,6 +9,7 @@
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
 #include "training/run/run_source.h"
+#include "training/settings/given_settings.h"
 
 namespace miniqat::training::onnx_model_test {
 namespace {

@@ -5,6 +5,7 @@
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
+#include "training/settings/given_settings.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training::run_settings_test {

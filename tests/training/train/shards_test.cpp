@@ -9,6 +9,7 @@
 #include "tests/errors.h"
 #include "tests/fewer_cases.h"
 #include "tests/training/run_fixture.h"
+#include "training/settings/given_settings.h"
 #include "training/settings/settings.h"
 #include "training/train/run_settings.h"
 
