@@ -195,20 +195,27 @@ TEST(House, HeadersHaveNoCircle) {
   EXPECT_GT(headers, 100u);
 }
 
-/// A header with its source is one concept, a stem, which does not need itself by way of others. (Top folders that are
-/// left out have circles: the parts of a graph, or the passes of the rewrite, know one another.)
+/// Folders whose stems know one another: the parts of a graph; ops and the chains that run them as one; a model, which
+/// has its operations, and these, which are checked within a model; FakeQuant and the training of its ranges; the ops
+/// of a folded batch norm, which find the layer around them by the roles of op types, and have such roles themselves.
+const std::set<std::string> kHaveCircles = {"core/graph",  "layers",          "layers/chain", "integer",
+                                            "integer/ops", "integer/kernels", "quantize",     "quantize/fold"};
+
+/// A header with its source is one concept, a stem, which does not need itself by way of others.
 TEST(House, StemsHaveNoCircle) {
   const fs::path root = source_dir();
   std::map<fs::path, std::set<fs::path>> needs;
-  for (const char* top : {"bench", "benchmarks", "cli", "datasets", "distributed", "experiments", "optim", "python"})
-    for (const fs::path& file : sources(top))
+  for (const std::string& top : top_folders())
+    for (const fs::path& file : sources(top)) {
+      if (kHaveCircles.contains(fs::relative(file.parent_path(), root).string())) continue;
       for (const std::string& line : lines_of(file)) {
         if (included_folder(line).empty()) continue;
         const fs::path stem = fs::path(file).replace_extension();
         const fs::path other = (root / line.substr(10, line.rfind('"') - 10)).replace_extension();
         if (other != stem) needs[stem].insert(other);
       }
-  EXPECT_GT(needs.size(), 100u);
+    }
+  EXPECT_GT(needs.size(), 400u);
   // Without those that need nothing that is left, circles and what needs them remain.
   for (bool fewer = true; fewer;)
     fewer = std::erase_if(needs, [&](const auto& one) {
