@@ -196,8 +196,8 @@ TEST(House, HeadersHaveNoCircle) {
 }
 
 /// Folders whose stems know one another: the parts of a graph; ops and the chains that run them as one; a model, which
-/// has its operations, and these, which are checked within a model; FakeQuant and the training of its ranges; the ops
-/// of a folded batch norm, which find the layer around them by the roles of op types, and have such roles themselves.
+/// has its operations, and these, which are checked within a model; the ops of a folded batch norm, which find the
+/// layer around them by the roles of op types, and have such roles themselves.
 const std::set<std::string> kHaveCircles = {"core/graph",  "layers",          "layers/chain", "integer",
                                             "integer/ops", "integer/kernels", "quantize",     "quantize/fold"};
 
