@@ -202,7 +202,7 @@ TEST(TinyModels, LossFallsOnAFixedBatch) {
     for (float& value : images.values<float>()) value = random.uniform(-1, 1);
     const Feeds feeds = {{net.images, images},
                          {labels, Tensor::from<std::int32_t>({8}, std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7})}};
-    const optim::Sgd optimizer({.learning_rate = 0.05, .momentum = 0.9});
+    const optim::Sgd optimizer({.learning_rate = 0.005, .momentum = 0.9});
     Session session(net.graph, {.seed = 1});
     const float first = session.train_step(loss, optimizer, feeds);
     float last = first;
