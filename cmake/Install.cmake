@@ -44,6 +44,8 @@ install(DIRECTORY core datasets distributed exporters importers integer layers m
   PATTERN kernels EXCLUDE
   PATTERN chain EXCLUDE
   PATTERN reference EXCLUDE
+  PATTERN page EXCLUDE
+  PATTERN exporters/c/sound EXCLUDE
   PATTERN *_loops.h EXCLUDE
   PATTERN exporters/onnx/graph.h EXCLUDE
   PATTERN exporters/tflite/graph.h EXCLUDE
@@ -71,5 +73,5 @@ if(NOT CMAKE_CROSSCOMPILING)
     COMMAND \"${PROJECT_SOURCE_DIR}/cmake/describe\" \"$<TARGET_FILE:miniqat>\" ${PROJECT_VERSION} \"${description}\")"
     COMPONENT program)
   install(DIRECTORY ${description}/data/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT program)
-  install(DIRECTORY ${description}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
+  install(DIRECTORY ${description}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program OPTIONAL)
 endif()

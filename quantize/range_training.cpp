@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "quantize/kernels/fake_quant_kernels.h"
+
 namespace miniqat::quantize {
 namespace {
 

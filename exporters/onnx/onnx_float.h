@@ -22,7 +22,7 @@ struct OnnxFloatOptions {
   std::string task = {};
   std::optional<Standard> input_standard = {};
   std::optional<Standard> output_standard = {};
-  /// From 13 to 21 (exporters/onnx/onnx.h). Without it the lowest that the content needs: 14 for a HardSwish, 13
+  /// From 13 to 21 (exporters/onnx/opsets.h). Without it the lowest that the content needs: 14 for a HardSwish, 13
   /// otherwise.
   std::optional<std::int64_t> opset = {};
 };

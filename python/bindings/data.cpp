@@ -259,9 +259,9 @@ void take_keywords(const py::kwargs& keywords, training::TrainSettings& how) {
   for (const auto& item : given.items()) how.given.insert(item.key());
 }
 
-py::tuple load(const std::filesystem::path& name_or_path, const std::filesystem::path& data_dir, std::optional<std::int64_t> train_size,
-               std::optional<std::int64_t> test_size, std::uint64_t seed, bool skip_broken,
-               const std::string& image_size, const std::string& colour, double mean, double std,
+py::tuple load(const std::filesystem::path& name_or_path, const std::filesystem::path& data_dir,
+               std::optional<std::int64_t> train_size, std::optional<std::int64_t> test_size, std::uint64_t seed,
+               bool skip_broken, const std::string& image_size, const std::string& colour, double mean, double std,
                const py::kwargs& keywords) {
   const std::string name = name_or_path.string();
   training::TrainSettings how;

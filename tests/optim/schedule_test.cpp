@@ -77,8 +77,7 @@ TEST(Schedule, WarmUpClimbsFromItsStart) {
 }
 
 TEST(Schedule, NoStepComesBeforeTheFirst) {
-  for (const std::int64_t step : {0, -1})
-    try {
+  for (const std::int64_t step : {0, -1}) try {
       ADD_FAILURE() << Schedule().factor(step);
     } catch (const Error& error) {
       EXPECT_EQ(std::string(error.what()), "steps are counted from 1, is " + std::to_string(step));

@@ -18,6 +18,7 @@
 #include "training/evaluate/evaluator.h"
 #include "training/listing/run_list.h"
 #include "training/quantize/quantization_plan.h"
+#include "training/report/graph_drawing.h"
 #include "training/report/outputs_report.h"
 #include "training/report/results.h"
 #include "training/run/data_of_run.h"

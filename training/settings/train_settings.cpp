@@ -14,6 +14,7 @@
 #include "datasets/known_datasets.h"
 #include "quantize/quantizers.h"
 #include "training/settings/usage_error.h"
+#include "training/task/task.h"
 
 namespace miniqat::training {
 namespace {

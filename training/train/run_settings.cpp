@@ -50,7 +50,7 @@ void adopt_same_class_weights(TrainSettings& wanted, const TrainSettings& begun)
   if (given == numbers || nlohmann::json(given) == nlohmann::json(own)) wanted.class_weights = begun.class_weights;
 }
 
-/// What --task auto means on data of one's own, only these can tell: make_networks() looks there.
+/// What --task auto means on data of one's own, only these can tell: read_networks() looks there.
 void adopt_guessed_task(TrainSettings& wanted, const TrainSettings& begun) {
   if (known_task(wanted) != nullptr || wanted.task == begun.task) return;
   wanted.task = begun.task;
