@@ -27,7 +27,7 @@ NamedKernel our_kernel();
 /// The kernels of bench/kernels/, by name. Throws Error for a name that is used twice, that an operation has, that
 /// is empty or holds anything but letters, digits, _ and -.
 std::vector<NamedKernel> registered_kernels();
-/// Their names, good or not.
+/// The names of these kernels, good or not.
 std::vector<std::string> registered_names();
 
 /// The kernels of a shared library. Throws Error naming the file: it cannot be loaded, lacks
@@ -41,7 +41,7 @@ bool is_supported(const NamedKernel& kernel);
 /// Throws Error for names that registered_kernels() refuses.
 void require_good_names(const std::vector<NamedKernel>& kernels, const std::string& whose);
 
-/// The same numbers under the names of fake_quant_plugin.h, and back.
+/// A grid under the names of fake_quant_plugin.h, and back.
 inline fake_quant_grid plugin_grid(const quantize::Affine<float>& grid) {
   return {grid.scale, grid.zero_point, grid.quant_min, grid.quant_max, grid.nudged_min, grid.nudged_max};
 }

@@ -18,7 +18,7 @@ enum class Operation {
   kRead,
   kForward,
   kForwardInPlace,
-  /// Also notes where the gradient passes.
+  /// Forward, which notes where the gradient passes.
   kForwardMask,
   /// Minima and maxima, the grid of that range, then forward with it.
   kObserveForward,
@@ -46,7 +46,7 @@ struct OperationTraits {
   Operation operation;
   /// Whether its grids matter: else it is neither per channel nor of any width.
   bool has_grid;
-  /// As in `--kernel` and in JSON.
+  /// The name in `--kernel` and in JSON.
   std::string_view name;
   OperationCost cost;
   /// For `--help`.

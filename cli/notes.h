@@ -27,7 +27,7 @@ inline void print_notes(const std::vector<std::string>& notes, const std::string
 /// Prints what the readers of the data left out or changed.
 inline void print_file_notes(const datasets::FileRemarks& remarks) { print_notes(remarks.notes); }
 
-/// The same of a part of the data.
+/// Prints the notes of a part of the data.
 inline void print_file_notes(const datasets::Dataset& part) {
   if (part.remarks) print_file_notes(*part.remarks);
 }

@@ -48,8 +48,8 @@ Dataset first_examples(const Dataset& dataset, std::int64_t n) {
 
 Dataset first_recordings(const Dataset& dataset, std::int64_t n) {
   if (!dataset.recordings.defined()) return first_examples(dataset, n);
-  const std::span<const std::int32_t> places = dataset.recordings.values<std::int32_t>();
-  const auto recording = [&](std::int64_t example) { return places[static_cast<std::size_t>(2 * example)]; };
+  const std::span<const std::int32_t> recordings = dataset.recordings.values<std::int32_t>();
+  const auto recording = [&](std::int64_t example) { return recordings[static_cast<std::size_t>(2 * example)]; };
   std::int64_t end = n;
   while (end < dataset.size() && recording(end) == recording(n - 1)) ++end;
   return first_examples(dataset, end);

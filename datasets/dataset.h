@@ -56,7 +56,7 @@ struct Dataset {
   std::vector<std::string> input_names{};
   /// What numbers have been standardised with; null for bytes, and where they are as the files have them.
   std::shared_ptr<const Standard> standard{};
-  /// The same of `targets`.
+  /// What `targets` have been standardised with.
   std::shared_ptr<const Standard> target_standard{};
   /// [n] int32: the group of each example, which no split takes apart. Undefined: each example is for itself.
   Tensor groups{};

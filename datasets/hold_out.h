@@ -12,9 +12,9 @@ namespace miniqat::datasets {
 
 /// Which training examples become the validation part.
 enum class HoldOut {
-  /// As many of each class as its share of the training set; within a class those whose pictures have the lowest hash.
-  /// So the part depends on the pictures alone, neither on their order nor on a seed, and a smaller part of the same
-  /// data lies within a greater one, but for the rounding of shares.
+  /// Holds out as many of each class as its share of the training set; within a class those whose pictures have the
+  /// lowest hash. So the part depends on the pictures alone, neither on their order nor on a seed, and a smaller part
+  /// of the same data lies within a greater one, but for the rounding of shares.
   kByClass,
   /// Example i * size / n for i in 0..n-1, whatever its label: classes in turns may all but vanish from the part. Runs
   /// of versions without this choice have it.

@@ -14,7 +14,7 @@ namespace miniqat::datasets {
 /// A data set that has a name.
 struct KnownDataset {
   std::string name;
-  /// It is read from files; otherwise LoadOptions decide.
+  /// The data set is read from files; otherwise LoadOptions decide.
   bool has_files = true;
   /// A picture that is shifted and mirrored shows the same thing. Not so digits.
   bool mirrors = false;

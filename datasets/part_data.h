@@ -46,7 +46,7 @@ struct FoundParts {
   std::vector<std::string> target_names = {};
   /// The names of the features, printable; empty where no file has any.
   std::vector<std::string> input_names = {};
-  /// They are folders of pictures, whose classes are known to the network where there is one.
+  /// The data are folders of pictures, whose classes are known to the network where there is one.
   bool are_folders = false;
   FileRemarks remarks = {};
   /// The parts on whose levels the remarks have a note.

@@ -199,9 +199,9 @@ class PartsToSplits {
     std::vector<GroupedPart> grouped;
     for (auto& [part, data] : parts_.found) {
       if (!data.recordings.defined()) return;
-      const std::span<const std::int32_t> places = data.recordings.values<std::int32_t>();
-      for (std::size_t i = 0; i < places.size(); i += 2)
-        data.groups.push_back(data.files ? data.files->at(i / 2) : concat(title_of(part), " ", places[i]));
+      const std::span<const std::int32_t> recordings = data.recordings.values<std::int32_t>();
+      for (std::size_t i = 0; i < recordings.size(); i += 2)
+        data.groups.push_back(data.files ? data.files->at(i / 2) : concat(title_of(part), " ", recordings[i]));
       grouped.push_back({&sets_.at(part), &data.groups});
     }
     number_groups(grouped);

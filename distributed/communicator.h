@@ -34,8 +34,8 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// The same ranks again, for data whose order relative to those of other channels is not the same on all ranks. All
-  /// ranks must make their channels in the same order. It must not outlive this.
+  /// A second channel between these ranks, for data whose order relative to those of other channels is not the same on
+  /// all ranks. All ranks must make their channels in the same order. It must not outlive this.
   virtual std::unique_ptr<Communicator> channel() = 0;
 
   /// `out` holds size() blocks of equal length; block r goes to rank r. `in`, as long, gets the blocks for this rank,

@@ -62,7 +62,7 @@ std::vector<std::string> hints_of(const Mistake (&mistakes)[kCount]) {
 std::string text(double number, const char* format = "%.6g");
 /// "(1, 2, 3)", the first eight.
 std::string text(const Numbers& numbers);
-/// The same numbers as double.
+/// The numbers as double.
 template <class T>
 Numbers numbers(const std::vector<T>& values) {
   return Numbers(values.begin(), values.end());

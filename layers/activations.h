@@ -54,7 +54,7 @@ inline Output clip(Graph& graph, const std::string& name, Output x, const ClipAt
 struct HardSigmoidAttributes {
   /// The slope of the line, rounded to float32. In [-1e30, 1e30].
   double alpha = 1.0 / 6;
-  /// Its height at 0, rounded to float32. In [-1e30, 1e30].
+  /// The curve's height at 0, rounded to float32. In [-1e30, 1e30].
   double beta = 0.5;
 
   void visit(AttributeVisitor& visitor) {

@@ -24,7 +24,7 @@ struct ReshapeAttributes {
   void visit(AttributeVisitor& visitor) { visitor.field("shape", shape); }
 };
 
-/// The same elements, of any dtype, under another shape, as a view: it costs nothing. Throws Error with both shapes
+/// The input's elements, of any dtype, under another shape, as a view: it costs nothing. Throws Error with both shapes
 /// while building when the numbers of elements differ.
 struct Reshape {
   static constexpr std::string_view kType = "Reshape";

@@ -33,7 +33,7 @@ struct Model {
   /// Whether the reference network's layers before a batch norm have biases, which a batch norm makes useless: it takes
   /// the mean away. Ours have none.
   bool has_useless_biases = false;
-  /// It gives as many numbers as an example has, whatever ModelOptions::outputs says.
+  /// The network gives as many numbers as an example has, whatever ModelOptions::outputs says.
   bool reconstructs = false;
 
   /// The published input of a batch.

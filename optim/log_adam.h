@@ -12,7 +12,7 @@ namespace miniqat::optim {
 struct LogAdamOptions {
   /// The relative change of an element in a step whose gradient is like those before it: 0.003 is 0.3%.
   double learning_rate = 0.003;
-  /// As Adam's; in [0, 1).
+  /// The rates of Adam's averages; in [0, 1).
   double beta1 = 0.9;
   double beta2 = 0.999;
 };

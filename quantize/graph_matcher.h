@@ -22,9 +22,9 @@ using PatternRef = std::shared_ptr<const Pattern>;
 struct Pattern {
   enum class Inputs {
     kUnspecified,
-    /// As many inputs as patterns, one to one.
+    /// Inputs and patterns fit one to one.
     kOrdered,
-    /// As many inputs as patterns, in any order; every order that fits is a match of its own.
+    /// Inputs fit the patterns in any order; every order that fits is a match of its own.
     kUnordered,
     /// Any number of inputs, which all fit the one pattern given.
     kAll,

@@ -51,7 +51,7 @@ std::span<const std::string_view> range_kind_names();
 
 /// Which kind of range a rewrite gives to the quantizers that it inserts.
 enum class RangeChoice {
-  /// As tf.contrib.quantize does: kLastValue for weights, kMovingAverage for activations.
+  /// tf.contrib.quantize's choice: kLastValue for weights, kMovingAverage for activations.
   kObserved,
   kLearned,
   /// Learned where there are kFewBits or fewer.

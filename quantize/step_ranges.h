@@ -24,7 +24,7 @@ struct FastRanges {
   static constexpr auto grid = grid_of<float>;
 };
 
-/// The same in the reference backend.
+/// The arithmetic of ranges in the reference backend.
 template <class T>
 struct ReferenceRanges {
   using Number = T;
@@ -76,8 +76,8 @@ std::span<const Range<T>> ranges_of_step(const FakeQuantAttributes& attributes, 
   return observation.ranges;
 }
 
-/// The same ranges for backward. Without a mask it looks again whether x has a NaN or an infinity: nothing was staged
-/// then, and the ranges were NaN.
+/// The ranges of forward, for backward. Without a mask it looks again whether x has a NaN or an infinity: nothing was
+/// staged then, and the ranges were NaN.
 template <class Ranges, class T = typename Ranges::Number>
 std::span<const Range<T>> ranges_again(const FakeQuantAttributes& attributes, const ForwardContext& forward,
                                        ScratchScope& scope) {

@@ -18,7 +18,7 @@ using ForwardFunction = void (*)(const float* x, float* y, std::int64_t n, const
 /// Returns true. It runs before main(): what is wrong with the name is said when the kernels are asked for.
 bool register_fake_quant_kernel(const std::string& name, ForwardFunction forward);
 
-/// The same for a kernel with more functions than forward. `kernel` is copied; kernel.name must stay valid.
+/// Registers a kernel with more functions than forward. `kernel` is copied; kernel.name must stay valid.
 bool register_fake_quant_kernel(const fake_quant_kernel& kernel);
 
 }  // namespace miniqat::bench

@@ -23,7 +23,7 @@ class Flag {
   Flag& needs(const Flag& other);
   Flag& excludes(const Flag& other);
   Flag& one_of(const std::vector<std::string>& values);
-  /// Both ends included. A NaN passes for a double.
+  /// Refuses values outside [low, high]. A NaN passes for a double.
   Flag& in_range(std::int64_t low, std::int64_t high);
   Flag& in_range(int low, int high) { return in_range(std::int64_t{low}, std::int64_t{high}); }
   Flag& in_range(double low, double high);

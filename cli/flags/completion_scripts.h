@@ -10,10 +10,10 @@ namespace miniqat::cli {
 /// registered for `miniqat`.
 std::string bash_completion(const ProgramDescription& program);
 
-/// The same for zsh, as a file `_miniqat` of its completion folders.
+/// A completion script for zsh: a file `_miniqat` of its completion folders.
 std::string zsh_completion(const ProgramDescription& program);
 
-/// The same for fish, as a file `miniqat.fish` of its completion folders.
+/// A completion script for fish: a file `miniqat.fish` of its completion folders.
 std::string fish_completion(const ProgramDescription& program);
 
 }  // namespace miniqat::cli

@@ -76,7 +76,7 @@ class LoneExchange final : public ShardExchange {
   ShardRange range() const override { return {.total = shards_, .first = 0, .count = shards_}; }
   void start(Tensor& left, const Tensor& right) override { started_.push_back({left, right}); }
   void combine(std::span<ShardStatistic>) override {}
-  /// Also the last addition is for all threads.
+  /// All threads share the additions, the last one too.
   void finish(int threads) override;
   void abandon() noexcept override { started_.clear(); }
   void add_up(std::span<std::int64_t>) override {}

@@ -151,7 +151,7 @@ class Graph {
   /// Appends a node. Throws when the name is empty, taken or malformed, an input is not of this graph, or shape
   /// inference refuses.
   Node& add(const std::string& name, std::shared_ptr<const Op> op, std::vector<Output> inputs);
-  /// The same of an op of that kind, say layers::Conv2d. Returns its first output.
+  /// Appends a node of an op of that kind, say layers::Conv2d. Returns its first output.
   template <class Kind>
   Output add(const std::string& name, std::vector<Output> inputs, const typename Kind::Attributes& attributes = {}) {
     return add(name, Kind::make(attributes), std::move(inputs)).output();

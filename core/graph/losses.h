@@ -32,7 +32,8 @@ bool is_loss(const Node& node);
 
 /// Whether it is the target of a loss.
 bool is_target(const Use& use);
-/// The same, or the only input of a node whose results are read and read as targets alone: a target in another shape.
+/// Whether it is that, or the only input of a node whose results are read and read as targets alone: a target in
+/// another shape.
 bool leads_to_targets(const Use& use);
 
 /// Throw Error for a node that is no loss.

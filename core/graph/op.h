@@ -117,9 +117,9 @@ class Op {
 
   /// "Conv2D", the type in graph JSON.
   virtual std::string_view type() const = 0;
-  /// Its struct of attributes, or null: Node::as knows the struct by the type.
+  /// The op's struct of attributes, or null: Node::as knows the struct by the type.
   virtual const void* attributes() const { return nullptr; }
-  /// As Node::as.
+  /// The attributes of an op of this kind, null of another.
   template <class Kind>
   const typename Kind::Attributes* as() const {
     return type() == Kind::kType ? static_cast<const typename Kind::Attributes*>(attributes()) : nullptr;

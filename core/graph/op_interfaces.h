@@ -19,9 +19,9 @@ namespace miniqat {
 // core/graph/op_queries.h ask any op, and answer for one that does no such thing. What an op merely has (state, delays)
 // is data: OpTraits.
 
-/// It observes: what it stores in a training step (updates and state) follows from what it observes in its tensors. Of
-/// a batch that is computed in slices, the observations of all slices together are stored once; forward then stages
-/// provisional values, from its slice alone.
+/// An op that observes: what it stores in a training step (updates and state) follows from what it observes in its
+/// tensors. Of a batch that is computed in slices, the observations of all slices together are stored once; forward
+/// then stages provisional values, from its slice alone.
 class ObservesBatch {
  public:
   /// How many statistics forward leaves in ForwardContext::observed; 0 where the phase observes nothing.
@@ -58,7 +58,7 @@ class PacksOutput {
   ~PacksOutput() = default;
 };
 
-/// It can compute with the integers of its inputs (Arithmetic::kInteger), and with rounded factors (FactorRounding).
+/// An op that can compute with integers (Arithmetic::kInteger) and with rounded factors (FactorRounding) of its inputs.
 class ReadsPacked {
  public:
   /// Why forward is not to read all its inputs packed in these forms (ForwardContext::packed_inputs); "" if it is.
@@ -74,11 +74,11 @@ class ReadsPacked {
   ~ReadsPacked() = default;
 };
 
-/// It can spare work in some phase. Only the fast backend takes shortcuts; the reference backend computes every node as
-/// the graph has it.
+/// An op that can spare work in some phase. Only the fast backend takes shortcuts; the reference backend computes every
+/// node as the graph has it.
 class TakesShortcuts {
  public:
-  /// As node `self` of a graph.
+  /// The shortcuts of node `self` of a graph.
   virtual std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const = 0;
 
  protected:
@@ -118,7 +118,7 @@ class FusedOp : public Op {
   void reference_forward(const ForwardContext&) const final { fail("the reference backend runs no fused op"); }
 };
 
-/// It can be run as one with nodes behind it. Only the fast backend fuses.
+/// An op that can run as one with nodes behind it. Only the fast backend fuses.
 class FusesWithNext {
  public:
   /// The nodes, of which node `self` is the first.

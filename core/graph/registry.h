@@ -14,7 +14,7 @@ using OpFactory = std::function<std::shared_ptr<Op>()>;
 
 /// Makes op types known by name, so that graph JSON can be read. Registering happens explicitly, from
 /// layers::register_ops() and quantize::register_ops(), never from static initialisers that a linker may drop.
-/// Both are idempotent and cheap. All functions here may run on several threads at once.
+/// These two are idempotent and cheap. All functions here may run on several threads at once.
 void register_op(std::string_view type, OpFactory factory);
 
 template <class Kind>

@@ -99,7 +99,7 @@ bool has_bfloat16();
 /// multiply half as many in a cycle (VDPBF16PS in the tables of uops.info).
 bool has_fast_bfloat16();
 
-// The same as with float32, from factors of bfloat16; sums are float32.
+// The products of above, from factors of bfloat16; sums are float32.
 
 void convolve(const Convolution& convolution, const Bfloat16* input, const Bfloat16* filter, float* output);
 void convolve_backward_input(const Convolution& convolution, const Bfloat16* d_output, const Bfloat16* filter,

@@ -22,7 +22,7 @@ class ScratchScope {
   std::span<T> take(std::size_t count) {
     return {static_cast<T*>(take_bytes(count * sizeof(T))), count};
   }
-  /// As take(), every element `value`.
+  /// Takes memory in which every element is `value`.
   template <class T>
   std::span<T> filled(std::size_t count, T value) {
     const std::span<T> memory = take<T>(count);

@@ -5,7 +5,8 @@
 
 namespace miniqat {
 
-/// As Linux has it, or "unknown CPU": x86-64 writes "model name", other architectures write other things or nothing.
+/// The processor's name in Linux, or "unknown CPU": x86-64 writes "model name", other architectures write other things
+/// or nothing.
 std::string cpu_name();
 
 /// A fresh directory for temporary files, which goes with the object. Throws Error if it cannot be made.

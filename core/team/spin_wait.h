@@ -30,7 +30,7 @@ bool spin_until(const Ready& ready) {
 
 /// Sleeps until somebody wakes sleepers at this word, or a signal comes; not at all if the word has another value.
 void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
-/// As sleep_while(word, value), but for `longest` at most. False if that time has passed.
+/// Sleeps like that for `longest` at most. False if that time has passed.
 bool sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::milliseconds longest);
 void wake_one(std::atomic<std::uint32_t>& word);
 void wake_all(std::atomic<std::uint32_t>& word);

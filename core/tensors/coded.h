@@ -18,7 +18,7 @@ struct CodedTensor : Tensor {
   /// Where bytes stand for numbers.
   std::optional<CodeGrid> grid;
 
-  // As Tensor's; the grid stays.
+  // Like Tensor's functions; the grid stays.
   CodedTensor clone() const;
   CodedTensor slice(std::int64_t first, const Shape& shape) const;
 };

@@ -39,7 +39,7 @@ struct PackedTensor {
 
 /// `bytes` has form.spec().
 PackedTensor packed_tensor(const PackedForm& form, const Tensor& bytes);
-/// The same, to be written.
+/// The grids of that tensor, to be written.
 std::span<CodeGrid> packed_grids(const PackedForm& form, Tensor& bytes);
 
 }  // namespace miniqat

@@ -31,7 +31,7 @@ struct WindowAxis {
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
   std::int64_t output = 1;
-  /// As far as windows reach over the image.
+  /// Pixels of padding, as far as windows reach over the image.
   std::int64_t pad_before = 0;
   std::int64_t pad_after = 0;
 

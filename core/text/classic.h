@@ -10,7 +10,7 @@ namespace miniqat {
 
 /// std::snprintf in the locale "C". Also the return value is that of std::snprintf.
 [[gnu::format(printf, 3, 4)]] int classic_snprintf(char* text, std::size_t size, const char* pattern, ...);
-/// The same as a text of any length.
+/// A text of any length in the locale "C".
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* pattern, ...);
 
 /// Letters and digits of ASCII; any other byte stays as it is. std::tolower('I') is 'I' in a Turkish locale.

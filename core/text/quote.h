@@ -26,7 +26,7 @@ std::string shortened(std::string_view text);
 /// read; so printable() changes nothing of the result.
 std::string shell_quoted(std::string_view word);
 
-/// The same of a path. One that begins with `-` is told from a flag: `./-a`.
+/// A path in quotes. One that begins with `-` is told from a flag: `./-a`.
 std::string shell_path(const std::filesystem::path& path);
 /// A path as a word that is not quoted yet, with `./` before a `-`.
 std::string path_word(const std::filesystem::path& path);

@@ -140,12 +140,12 @@ bool has_some(const std::map<Part, AnswerColumns>& answers) {
 
 }  // namespace
 
-AnswerColumns take_answers(const std::filesystem::path& file, const std::vector<std::size_t>& places,
+AnswerColumns take_answers(const std::filesystem::path& file, const std::vector<std::size_t>& answers,
                            NumberTable& table) {
   AnswerColumns taken{.file = file, .names = {}, .columns = {}, .lines = std::move(table.lines)};
-  for (const std::size_t place : places) {
-    taken.names.push_back(table.names[place]);
-    taken.columns.push_back(std::move(table.texts[place]));
+  for (const std::size_t column : answers) {
+    taken.names.push_back(table.names[column]);
+    taken.columns.push_back(std::move(table.texts[column]));
   }
   return taken;
 }

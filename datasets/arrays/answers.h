@@ -22,8 +22,8 @@ struct AnswerColumns {
   std::vector<std::int64_t> lines;
 };
 
-/// Moves the columns at these places out of a table.
-AnswerColumns take_answers(const std::filesystem::path& file, const std::vector<std::size_t>& places,
+/// Moves the columns with these indices out of a table.
+AnswerColumns take_answers(const std::filesystem::path& file, const std::vector<std::size_t>& answers,
                            NumberTable& table);
 
 /// Puts what examples are to be answered with into the parts, which must be there, and a note that says what it is. The

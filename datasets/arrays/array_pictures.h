@@ -27,7 +27,7 @@ struct ArrayNames {
 /// Finds pairs among the names. Nothing is found where one of a pair is missing.
 ArrayNames find_arrays(const std::vector<std::string>& names);
 
-/// As find_arrays(), but examples need no labels: their name is "" then. (For numbers; pictures have labels.)
+/// Finds arrays whose examples need no labels: their name is "" then. (For numbers; pictures have labels.)
 ArrayNames find_arrays_of_numbers(const std::vector<std::string>& names);
 
 /// The names of the .npy files in a folder, without ".npy".

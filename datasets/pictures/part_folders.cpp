@@ -32,10 +32,10 @@ std::uint64_t hash_of_names(const std::vector<ClassFolders>& lists) {
   return hash;
 }
 
-std::vector<std::int64_t> places_of(const BrokenFiles& broken) {
-  std::vector<std::int64_t> places;
-  for (const auto& [place, why] : broken) places.push_back(place);
-  return places;
+std::vector<std::int64_t> indices_of(const BrokenFiles& broken) {
+  std::vector<std::int64_t> indices;
+  for (const auto& [index, why] : broken) indices.push_back(index);
+  return indices;
 }
 
 /// "a; b; and 3 more", of ten at most.
@@ -113,7 +113,7 @@ class PartFolders {
     std::optional<Shape> shape = shape_of_pictures(list, how, broken);
     if (shape && options_.accept) options_.accept(*shape);
     std::uint64_t found = shape ? hash_text(concat(*shape)) : 0;
-    for (const std::int64_t place : places_of(broken)) found = mix(found, static_cast<std::uint64_t>(place));
+    for (const std::int64_t place : indices_of(broken)) found = mix(found, static_cast<std::uint64_t>(place));
     if (!with->same(found)) with = &lone_decoding();
     Tensor images;
     while (shape) {
@@ -126,7 +126,7 @@ class PartFolders {
       shape = without;
     }
     if (!shape || broken.size() == list.files.size()) return {{}, std::move(broken)};
-    cache.keep({.images = images, .broken = places_of(broken)});
+    cache.keep({.images = images, .broken = indices_of(broken)});
     return {std::move(images), std::move(broken)};
   }
 
@@ -185,9 +185,9 @@ class PartFolders {
   /// Pictures beside the class folders or the parts.
   EndingCounts stray_pictures() const {
     EndingCounts strays;
-    std::set<fs::path> places(folders_.begin(), folders_.end());
-    places.insert(root_);
-    for (const fs::path& folder : places)
+    std::set<fs::path> folders(folders_.begin(), folders_.end());
+    folders.insert(root_);
+    for (const fs::path& folder : folders)
       for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
         const bool hidden = entry.path().filename().string().starts_with('.');
         if (std::error_code failure; !hidden && !entry.is_directory(failure) && has_picture_ending(entry.path()))

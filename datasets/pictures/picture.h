@@ -11,7 +11,7 @@ namespace miniqat::datasets {
 
 /// How many numbers a pixel has.
 enum class Colour {
-  /// As the files have it: grey if all pictures of a data set are grey.
+  /// The files decide: grey if all pictures of a data set are grey.
   kAuto,
   kGrey,
   kRgb,

@@ -31,9 +31,9 @@ std::optional<PictureCache::Kept> PictureCache::kept() const {
   const auto broken = kept.find(kBroken);
   if (broken == kept.end()) return Kept{.images = images};
   if (broken->second.dtype() != DType::kInt64) return {};
-  const auto places = broken->second.values<std::int64_t>();
-  if (std::ranges::any_of(places, [&](std::int64_t place) { return place < 0 || place >= count_; })) return {};
-  return Kept{.images = images, .broken = {places.begin(), places.end()}};
+  const auto indices = broken->second.values<std::int64_t>();
+  if (std::ranges::any_of(indices, [&](std::int64_t i) { return i < 0 || i >= count_; })) return {};
+  return Kept{.images = images, .broken = {indices.begin(), indices.end()}};
 }
 
 void PictureCache::keep(const Kept& pictures) const {

@@ -203,12 +203,12 @@ Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const Pict
   return images;
 }
 
-BrokenFiles read_again(const ClassFolders& folders, const std::vector<std::int64_t>& places,
+BrokenFiles read_again(const ClassFolders& folders, const std::vector<std::int64_t>& files,
                        const PictureOptions& options, Tensor& images) {
   BrokenFiles broken;
   BrokenList list(broken);
-  parallel_for(std::ssize(places), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = begin; k < end; ++k) decode(folders, places[k], options, images, list);
+  parallel_for(std::ssize(files), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) decode(folders, files[k], options, images, list);
   });
   return broken;
 }

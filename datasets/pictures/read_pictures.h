@@ -29,7 +29,7 @@ Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const Pict
                      BrokenFiles& broken, SharedDecoding& with = lone_decoding());
 
 /// Decodes some of them again into `images`, all of read_pictures(). Returns those that are broken.
-BrokenFiles read_again(const ClassFolders& folders, const std::vector<std::int64_t>& places,
+BrokenFiles read_again(const ClassFolders& folders, const std::vector<std::int64_t>& files,
                        const PictureOptions& options, Tensor& images);
 
 /// [n] int32

@@ -16,7 +16,7 @@ enum class Features {
   kRaw,
   /// Logarithms of the power in bands.
   kLogMel,
-  /// Their cosine transform, of which the first coefficients are kept.
+  /// The first coefficients of the bands' cosine transform.
   kMfcc,
 };
 /// "auto", "raw", "log-mel", "mfcc".

@@ -167,8 +167,8 @@ class SoundReader {
                             : part == Part::kValidation ? std::pair(kTrainedTenths, kTrainedTenths + 1)
                                                         : std::pair(kTrainedTenths + 1, 10);
     const std::int64_t size = std::ssize(noises_[noise]), first = size * from / 10;
-    const std::int64_t places = size * to / 10 - first - how_.samples() + 1;
-    const auto at = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(places)));
+    const std::int64_t starts = size * to / 10 - first - how_.samples() + 1;
+    const auto at = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(starts)));
     return {.noise = noise, .first = first + at, .volume = random.uniform()};
   }
 

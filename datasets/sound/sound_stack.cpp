@@ -103,23 +103,23 @@ bool SoundStack::take(const NamedTensors& content) {
 void SoundStack::move_to(PartData& data) {
   const Shape example = front_end_.options().example_shape();
   std::vector<std::int64_t> recordings;
-  std::vector<std::int32_t> places;
+  std::vector<std::int32_t> windows;
   for (std::size_t number = 0; number < features_.size(); ++number) {
     const auto steps = std::ssize(features_[number]) / example[1];
     for (std::int64_t step = 0; step < std::max<std::int64_t>(steps - example[0], 0) + 1; ++step) {
       recordings.push_back(static_cast<std::int64_t>(number));
-      places.insert(places.end(), {static_cast<std::int32_t>(number), static_cast<std::int32_t>(step)});
+      windows.insert(windows.end(), {static_cast<std::int32_t>(number), static_cast<std::int32_t>(step)});
     }
   }
   const auto count = std::ssize(recordings), size = example.elements();
   data.images = Tensor(Shape{count, example[0], example[1]});
   for (std::int64_t i = 0; i < count; ++i) {
     const std::vector<float>& features = features_[static_cast<std::size_t>(recordings[static_cast<std::size_t>(i)])];
-    const std::int64_t step = places[static_cast<std::size_t>(2 * i + 1)];
+    const std::int64_t step = windows[static_cast<std::size_t>(2 * i + 1)];
     if (!features.empty())
       std::copy_n(features.begin() + step * example[1], size, data.images.values<float>().subspan(i * size).begin());
   }
-  data.recordings = Tensor::from<std::int32_t>({count, 2}, places);
+  data.recordings = Tensor::from<std::int32_t>({count, 2}, windows);
   data.labels = rows_at(data.labels, recordings);
   data.classes = repeated(data.classes, recordings);
   if (data.files) data.files = std::make_shared<std::vector<std::string>>(repeated(*data.files, recordings));

@@ -52,7 +52,7 @@ struct CFrontEndTables {
   std::int32_t shift = 0;
   std::int32_t most = 0;
 
-  /// Their size on a processor of 32 bits.
+  /// Bytes of the tables on a processor of 32 bits.
   std::int64_t bytes() const;
 };
 

@@ -53,8 +53,8 @@ class Emitter {
  private:
   const TensorInfo& input(std::size_t i = 0) const { return model_.input_of(operation_, i); }
   const TensorInfo& output() const { return model_.output_of(operation_); }
-  const std::string& x(std::size_t i = 0) const { return memory_.places[operation_.inputs[i]]; }
-  const std::string& y() const { return memory_.places[operation_.output]; }
+  const std::string& x(std::size_t i = 0) const { return memory_.pointers[operation_.inputs[i]]; }
+  const std::string& y() const { return memory_.pointers[operation_.output]; }
   std::string named(std::string_view what) const { return concat(what, "_", number_); }
 
   /// One line of a struct's initializer: a number or a pointer of 32 bits.
@@ -198,7 +198,7 @@ class Emitter {
 
   void stretch_struct(const integer::StretchedPair& pair) {
     std::vector<std::int64_t> a, b;
-    for (const integer::StretchedPair::Places& stride : pair.strides) {
+    for (const integer::StretchedPair::Offsets& stride : pair.strides) {
       a.push_back(stride.a);
       b.push_back(stride.b);
     }
@@ -332,11 +332,12 @@ CMemory plan_c_memory(const integer::Model& model) {
   for (const int i : in_arena) placed.push_back(lifetimes[i]);
   const ArenaLayout layout = place_in_arena(placed);
 
-  CMemory memory{.places = std::vector<std::string>(owners.size()), .arena_bytes = layout.bytes};
-  memory.places[model.output] = "output";
-  memory.places[model.input] = "input";
-  for (std::size_t k = 0; k < in_arena.size(); ++k) memory.places[in_arena[k]] = concat("arena + ", layout.offsets[k]);
-  for (std::size_t i = 0; i < owners.size(); ++i) memory.places[i] = memory.places[owners[i]];
+  CMemory memory{.pointers = std::vector<std::string>(owners.size()), .arena_bytes = layout.bytes};
+  memory.pointers[model.output] = "output";
+  memory.pointers[model.input] = "input";
+  for (std::size_t k = 0; k < in_arena.size(); ++k)
+    memory.pointers[in_arena[k]] = concat("arena + ", layout.offsets[k]);
+  for (std::size_t i = 0; i < owners.size(); ++i) memory.pointers[i] = memory.pointers[owners[i]];
   return memory;
 }
 

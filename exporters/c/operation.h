@@ -11,11 +11,11 @@
 
 namespace miniqat::exporters {
 
-/// The places of a model's tensors in generated C.
+/// Where the tensors of a model lie in generated C.
 struct CMemory {
   /// For each tensor a C expression that points at it: "input", "output" or "arena + 128". The output of a Reshape lies
   /// in the place of its input, unless it is the model's output.
-  std::vector<std::string> places;
+  std::vector<std::string> pointers;
   std::size_t arena_bytes = 0;
 };
 

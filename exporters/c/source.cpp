@@ -249,7 +249,7 @@ class Generator {
 
   /// The code after the operations: none, unless no operation made the output.
   std::string last_copy() const {
-    if (memory_.places[model_.output] == "output" && model_.output != model_.input) return "";
+    if (memory_.pointers[model_.output] == "output" && model_.output != model_.input) return "";
     return concat("  memcpy(output, input, ", macro_, "_INPUT_SIZE);\n");
   }
 
@@ -262,7 +262,7 @@ class Generator {
                      model_.output == model_.input ? "  (void)output;\n" : "", "  switch (number) {\n");
       for (std::size_t i = 0; i < operations_.size(); ++i)
         text += concat("    case ", i + 1, ": /* ", description(i), " */\n", operations_[i].calls, "      return ",
-                       memory_.places[model_.operations[i].output], ";\n");
+                       memory_.pointers[model_.operations[i].output], ";\n");
       text += "    default:\n      return NULL;\n  }\n}\n";
     }
     text += concat("\n", signature(), " {\n", model_.task.empty() ? "  int32_t best = 0;\n" : "");

@@ -124,7 +124,7 @@ class Parameters {
  public:
   Parameters(OnnxGraph& graph, const NamedTensors& variables) : graph_(graph), variables_(variables) {}
 
-  /// As it is.
+  /// A variable as it is.
   std::string plain(const Output& tensor) { return written(tensor, "", {}); }
   /// A filter [kh, kw, in, out] as [out, in, kh, kw].
   std::string filter(const Output& tensor) { return written(tensor, "filter", {3, 2, 0, 1}); }

@@ -291,13 +291,13 @@ class FloatTranslator {
   void add_slice(const Node& node) {
     const auto& [axes, starts, ends, steps] = *node.as<layers::Slice>();
     const int rank = node.output().shape().rank();
-    std::vector<std::int64_t> places;
-    for (const std::int64_t axis : axes) places.push_back(onnx_axis(rank, axis < 0 ? axis + rank : axis));
+    std::vector<std::int64_t> onnx_axes;
+    for (const std::int64_t axis : axes) onnx_axes.push_back(onnx_axis(rank, axis < 0 ? axis + rank : axis));
     const auto list = [&](std::string_view what, const std::vector<std::int64_t>& values) {
       return graph_.integers(concat(node.name(), "/", what), values);
     };
     std::vector<std::string> inputs = {activation(node), list("starts", starts), list("ends", ends),
-                                       list("axes", places)};
+                                       list("axes", onnx_axes)};
     if (!steps.empty()) inputs.push_back(list("steps", steps));
     add(node, "Slice", inputs);
   }

@@ -13,7 +13,7 @@ namespace miniqat::importers {
 /// What became of a node of an ONNX model.
 struct ImportedNode {
   std::string op;
-  /// Its name there; of a node without one that of its first output.
+  /// The node's name there, or that of its first output.
   std::string name;
   /// The nodes of the graph that compute it, or what else there is to say: "conv1/Conv2D, conv1/BiasAdd".
   std::string becomes;

@@ -34,8 +34,8 @@ std::int64_t features(const std::vector<std::int64_t>& extents) {
 
 /// Our place of each number of an example, in ONNX's order of them, for axes in that order; empty where all are where
 /// ONNX has them.
-std::vector<std::int64_t> places(const OnnxNode& node, const std::vector<std::int64_t>& extents,
-                                 const std::vector<std::int64_t>& order) {
+std::vector<std::int64_t> order_of_numbers(const OnnxNode& node, const std::vector<std::int64_t>& extents,
+                                           const std::vector<std::int64_t>& order) {
   const std::int64_t count = features(extents);
   if (count == 0 || is_in_order(extents, order)) return {};
   require_few(node, count);
@@ -137,10 +137,10 @@ Activation reshaped(Translation& t, const OnnxNode& node, const Activation& x,
   if (features(extents) != features(x.extents))
     node.refuse("makes ", extents_text(extents), " of ", extents_text(x.extents),
                 ", which has other numbers of elements");
-  const Columns from = x.extents.size() == 2 ? x.columns : Columns(places(node, x.extents, x.order));
+  const Columns from = x.extents.size() == 2 ? x.columns : Columns(order_of_numbers(node, x.extents, x.order));
   const auto orders = orders_of(extents.size());
   const auto order = std::ranges::find_if(orders, [&](const std::vector<std::int64_t>& wish) {
-    return extents.size() == 2 || from.list() == places(node, extents, wish);
+    return extents.size() == 2 || from.list() == order_of_numbers(node, extents, wish);
   });
   if (order == orders.end()) fail(mixing_text(node, x.extents, extents));
   Activation y{.output = x.output, .extents = extents, .order = *order};

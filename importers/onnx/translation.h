@@ -115,16 +115,17 @@ class Translation {
   std::vector<std::int64_t> integers(const OnnxNode& node, int input) const;
   /// With its border, if it has one, as a Pad, and its parts joined. Throws Error when it is known, not computed.
   Activation activation(const OnnxNode& node, int input);
-  /// As activation() of a node's input, of any tensor by its name.
+  /// The activation of any tensor, by its name.
   Activation activation(const OnnxNode& node, const std::string& tensor);
-  /// As the two activation(), but the border stays open.
+  /// Activations whose border stays open.
   const Activation& bordered(const OnnxNode& node, int input);
   const Activation& bordered(const OnnxNode& node, const std::string& tensor);
   /// Null where it is none, or none yet.
   const Literal* find_literal(const std::string& tensor) const;
-  /// As activation(), but the parts stay as they are: for what treats every channel by itself.
+  /// An activation whose parts stay as they are: for what treats every channel by itself.
   Activation in_parts(const OnnxNode& node, int input);
-  /// As in_parts(), of images [n, c, h, w] in the order kImageOrder, or sequences [n, c, steps] in kSequenceOrder.
+  /// An activation in parts, of images [n, c, h, w] in the order kImageOrder, or sequences [n, c, steps] in
+  /// kSequenceOrder.
   Activation images(const OnnxNode& node, int input);
   /// x in these orders. Throws Error for any other tensor.
   Activation as_images(const OnnxNode& node, Activation x);

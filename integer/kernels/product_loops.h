@@ -11,7 +11,7 @@ constexpr int kLanes = MINIQAT_VECTOR_BYTES / 4;
 #if MINIQAT_VECTOR_BYTES >= 32 && !MINIQAT_VNNI
 constexpr bool kHasNarrow = true;
 
-/// As dot(), of bytes that are not widened.
+/// dot() of bytes that are not widened.
 [[gnu::always_inline]] inline Ints narrow_dot(Ints sum, Ints x, Ints w) {
 #if MINIQAT_VECTOR_BYTES == 64
   return sum + (Ints)_mm512_madd_epi16(_mm512_maddubs_epi16((__m512i)x, (__m512i)w), _mm512_set1_epi16(1));
@@ -28,7 +28,7 @@ constexpr bool kHasNarrow = false;
 /// Vectors of a panel. AVX-512 has 32 registers, the others 16.
 constexpr int kPanelVectors = MINIQAT_VECTOR_BYTES == 64 ? 4 : 2;
 
-/// As many rows as registers allow for; a multiple of four for the narrow ones.
+/// The number of rows for which there are registers; a multiple of four for the narrow ones.
 constexpr int rows_of_tile(int vectors) {
   if (MINIQAT_VECTOR_BYTES == 64) return vectors == 4 ? 6 : 8;
   return vectors == 2 ? 4 : 8;
@@ -75,7 +75,7 @@ template <int kRows, int kVectors, int kStep>
 /// Adds the products of all groups to the sums of a tile.
 template <int kRows, int kVectors>
 [[gnu::always_inline]] inline void add_groups(Ints (*sum)[kVectors], const std::uint8_t* const* x,
-                                              const std::int8_t* weights, const std::int32_t* places,
+                                              const std::int8_t* weights, const std::int32_t* offsets,
                                               std::int64_t groups) {
   for (std::int64_t g = 0; g < groups; ++g, weights += kVectors * sizeof(Ints)) {
     Factors<Ints> f[kVectors];
@@ -83,17 +83,17 @@ template <int kRows, int kVectors>
     for (int v = 0; v < kVectors; ++v) f[v] = factors(load<Ints>(weights + v * sizeof(Ints)));
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Pixels<Ints> seen = pixels(broadcast<Ints>(x[r] + places[g]));
+      const Pixels<Ints> seen = pixels(broadcast<Ints>(x[r] + offsets[g]));
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sum[r][v] = dot(sum[r][v], seen, f[v]);
     }
   }
 }
 
-/// The same with narrow weights.
+/// add_groups() with narrow weights.
 template <int kRows, int kVectors>
 [[gnu::always_inline]] inline void add_narrow_groups(Ints (*sum)[kVectors], const std::uint8_t* const* x,
-                                                     const std::int8_t* weights, const std::int32_t* places,
+                                                     const std::int8_t* weights, const std::int32_t* offsets,
                                                      std::int64_t groups) {
   for (std::int64_t g = 0; g < groups; ++g, weights += kVectors * sizeof(Ints)) {
     Ints f[kVectors];
@@ -101,7 +101,7 @@ template <int kRows, int kVectors>
     for (int v = 0; v < kVectors; ++v) f[v] = load<Ints>(weights + v * sizeof(Ints));
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Ints seen = broadcast<Ints>(x[r] + places[g]);
+      const Ints seen = broadcast<Ints>(x[r] + offsets[g]);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sum[r][v] = narrow_dot(sum[r][v], seen, f[v]);
     }

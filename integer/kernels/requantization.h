@@ -27,7 +27,7 @@ struct RequantizationFactors {
   std::int32_t limit = INT32_MAX;
 };
 
-/// The same integers as `multiplier` gives, after the clamp to a grid of at most 8 bits.
+/// The integers that `multiplier` gives, after the clamp to a grid of at most 8 bits.
 RequantizationFactors requantization_factors(const Multiplier& multiplier);
 
 /// A sum on the output's grid, for loops that vectors are made of. (Always inlined: it is compiled for the CPU of the

@@ -68,7 +68,7 @@ namespace {
 
 /// The integers of a part in runs, one behind another, and where each run begins in the whole.
 struct Runs {
-  std::vector<std::int64_t> places;
+  std::vector<std::int64_t> starts;
   std::int64_t length = 1;
   /// Between neighbours of a run, in the whole.
   std::int64_t step = 1;
@@ -92,12 +92,12 @@ Runs runs_of(const Shape& part, const Shape& whole, std::span<const std::int64_t
   }
   std::int64_t first = 0;
   for (int axis = 0; axis < rank; ++axis) first += starts[axis] * strides[axis];
-  runs.places.push_back(first);
+  runs.starts.push_back(first);
   // Every axis repeats what lies within it.
   for (int axis = outer - 1; axis >= 0; --axis) {
-    const std::size_t within = runs.places.size();
+    const std::size_t within = runs.starts.size();
     for (std::int64_t i = 1; i < part[axis]; ++i)
-      for (std::size_t k = 0; k < within; ++k) runs.places.push_back(runs.places[k] + i * steps[axis] * strides[axis]);
+      for (std::size_t k = 0; k < within; ++k) runs.starts.push_back(runs.starts[k] + i * steps[axis] * strides[axis]);
   }
   return runs;
 }
@@ -120,7 +120,7 @@ struct Moves {
   std::optional<std::uint8_t> border = {};
 
   void operator()(std::int64_t n, StepInputs inputs, std::uint8_t* output) const {
-    const std::int64_t runs = std::ssize(parts[0].runs.places);
+    const std::int64_t runs = std::ssize(parts[0].runs.starts);
     parallel_for(n * runs, 4 * kPointwiseGrain * runs / output_size + 1, [&](std::int64_t begin, std::int64_t end) {
       while (begin < end) {
         const std::int64_t image = begin / runs, first = begin % runs, last = std::min(runs, first + end - begin);
@@ -131,10 +131,10 @@ struct Moves {
     });
   }
   void move(const Part& part, const std::uint8_t* x, std::uint8_t* y, std::int64_t first, std::int64_t last) const {
-    const auto& [places, length, step] = part.runs;
+    const auto& [starts, length, step] = part.runs;
     for (std::int64_t i = first; i < last; ++i) {
-      const std::uint8_t* from = x + (gathers ? places[i] : i * length);
-      std::uint8_t* to = y + (gathers ? i * length : places[i]);
+      const std::uint8_t* from = x + (gathers ? starts[i] : i * length);
+      std::uint8_t* to = y + (gathers ? i * length : starts[i]);
       if (step == 1)
         part.table.run(from, length, to);
       else
@@ -144,9 +144,9 @@ struct Moves {
   }
   /// From the run to the next one or the end, and before the first.
   void fill_around(const Runs& runs, std::int64_t i, std::uint8_t* y) const {
-    const std::int64_t end = runs.places[i] + runs.length;
-    const std::int64_t next = i + 1 < std::ssize(runs.places) ? runs.places[i + 1] : output_size;
-    if (i == 0) std::memset(y, *border, runs.places[0]);
+    const std::int64_t end = runs.starts[i] + runs.length;
+    const std::int64_t next = i + 1 < std::ssize(runs.starts) ? runs.starts[i + 1] : output_size;
+    if (i == 0) std::memset(y, *border, runs.starts[0]);
     std::memset(y + end, *border, next - end);
   }
 };

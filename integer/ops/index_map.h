@@ -9,7 +9,7 @@ namespace miniqat::integer {
 // Operations that move integers to other places: Reshape, Pad, Slice, and Concat, which brings them to another grid on
 // the way.
 
-/// The same integers under another shape.
+/// The input's integers under another shape.
 struct Reshape {
   static constexpr std::string_view kType = "Reshape";
 

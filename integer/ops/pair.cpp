@@ -31,16 +31,16 @@ void Mul::check(const OperationCheck& rules) const {
   rules.require_multiplier(multiplier);
 }
 
-std::vector<StretchedPair::Places> StretchedPair::rows() const {
-  std::vector<Places> places = {{}};
+std::vector<StretchedPair::Offsets> StretchedPair::rows() const {
+  std::vector<Offsets> offsets = {{}};
   for (std::size_t axis = 0; axis + 1 < extents.size(); ++axis) {
-    std::vector<Places> finer;
-    for (const Places& place : places)
+    std::vector<Offsets> finer;
+    for (const Offsets& offset : offsets)
       for (std::int64_t i = 0; i < extents[axis]; ++i)
-        finer.push_back({place.a + i * strides[axis].a, place.b + i * strides[axis].b});
-    places = std::move(finer);
+        finer.push_back({offset.a + i * strides[axis].a, offset.b + i * strides[axis].b});
+    offsets = std::move(finer);
   }
-  return places;
+  return offsets;
 }
 
 StretchedPair stretched_pair(const Shape& a, const Shape& b) {
@@ -49,7 +49,7 @@ StretchedPair stretched_pair(const Shape& a, const Shape& b) {
   for (int axis = a.rank() - 1; axis >= 0; --axis) {
     const std::int64_t extent = std::max(a[axis], b[axis]);
     if (extent == 1) continue;
-    const StretchedPair::Places stride = {a[axis] == 1 ? 0 : inner_a, b[axis] == 1 ? 0 : inner_b};
+    const StretchedPair::Offsets stride = {a[axis] == 1 ? 0 : inner_a, b[axis] == 1 ? 0 : inner_b};
     inner_a *= a[axis];
     inner_b *= b[axis];
     const bool goes_on = !pair.extents.empty() && (stride.a == 0) == (pair.strides.back().a == 0) &&
@@ -121,24 +121,24 @@ Step Mul::make_step(const Model& model, const Operation& operation) const {
   // The elements of an example in each operand, and where rows begin.
   std::array<std::int64_t, 2> sizes = {a.elements(), b.elements()};
   const StretchedPair stretched = stretched_pair(a, b);
-  std::vector<StretchedPair::Places> places = stretched.rows();
-  // Whether the first operand is the one that is stretched along rows: then both change places.
+  std::vector<StretchedPair::Offsets> offsets = stretched.rows();
+  // Whether the first operand is the one that is stretched along rows: then the operands change sides.
   const bool swaps = stretched.strides.back().a == 0;
   const bool by_one = swaps || stretched.strides.back().b == 0;
   if (swaps) {
     std::swap(sizes[0], sizes[1]);
     std::swap(pair.zero_points[0], pair.zero_points[1]);
-    for (StretchedPair::Places& place : places) std::swap(place.a, place.b);
+    for (StretchedPair::Offsets& offset : offsets) std::swap(offset.a, offset.b);
   }
-  return [pair, factors, sizes, swaps, by_one, row = stretched.row(), places = std::move(places)](
+  return [pair, factors, sizes, swaps, by_one, row = stretched.row(), offsets = std::move(offsets)](
              std::int64_t n, StepInputs inputs, std::uint8_t* output) {
     const std::uint8_t *a = inputs[swaps ? 1 : 0], *b = inputs[swaps ? 0 : 1];
     const auto multiply = by_one ? MINIQAT_PICK(multiply_scaled_by_one) : MINIQAT_PICK(multiply_scaled);
-    const std::int64_t rows = std::ssize(places);
+    const std::int64_t rows = std::ssize(offsets);
     parallel_for(n * rows, 4 * kPointwiseGrain / row + 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const StretchedPair::Places& place = places[i % rows];
-        multiply(a + i / rows * sizes[0] + place.a, b + i / rows * sizes[1] + place.b, row, pair, factors,
+        const StretchedPair::Offsets& offset = offsets[i % rows];
+        multiply(a + i / rows * sizes[0] + offset.a, b + i / rows * sizes[1] + offset.b, row, pair, factors,
                  output + i * row);
       }
     });

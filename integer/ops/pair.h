@@ -59,22 +59,22 @@ inline void Mul::apply(std::span<const Operand> x, const Result& y) const {
   }
 }
 
-/// The two operands of a Mul as nested loops over the output of an example, for fast forms and exporters: along axis i
-/// lie extents[i] places, and an operand's place grows by its stride, 0 where it is stretched. Neighbouring axes on
-/// which both operands behave alike are one, axes of extent 1 are left out; at least one axis is there.
+/// The two operands of a Mul as nested loops over the output of an example, for fast forms and exporters: axis i has
+/// extents[i] steps, each of which moves an operand's offset by its stride, 0 where it is stretched. Neighbouring axes
+/// on which both operands move in the same way are one, axes of extent 1 are left out; at least one axis is there.
 struct StretchedPair {
-  struct Places {
+  struct Offsets {
     std::int64_t a = 0;
     std::int64_t b = 0;
   };
 
   std::vector<std::int64_t> extents;
-  std::vector<Places> strides;
+  std::vector<Offsets> strides;
 
   /// The extent of the innermost axis.
   std::int64_t row() const { return extents.back(); }
   /// Where each row begins in the operands, one behind another.
-  std::vector<Places> rows() const;
+  std::vector<Offsets> rows() const;
 };
 
 /// The nested loops for two shapes of an example that Mul::check() lets pass.

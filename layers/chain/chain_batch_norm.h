@@ -33,7 +33,7 @@ struct ChannelMoments {
 ChainMap normalisation(const ChainNorm& norm, const ForwardContext& context, const ChannelMoments& batch,
                        ScratchScope& scope);
 
-/// The same map once more, from what normalisation() left in ForwardContext::saved.
+/// This map once more, from what normalisation() left in ForwardContext::saved.
 ChainMap saved_normalisation(const ChainNorm& norm, const ForwardContext& context, ScratchScope& scope);
 
 /// Stages moving statistics as normalisation() does, from those of a whole batch: ShardStatistics of z by channel.

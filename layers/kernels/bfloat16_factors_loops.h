@@ -1,6 +1,6 @@
 // The loops of layers/kernels/bfloat16_factors.cpp (see core/kernels/per_instruction_set.h).
 
-/// As Bfloat16::rounded(), which must not be compiled for other CPUs than this one.
+/// Rounds like Bfloat16::rounded(), which must not be compiled for other CPUs than this one.
 inline std::uint16_t rounded_bits(float number) {
   const auto bits = __builtin_bit_cast(std::uint32_t, number);
   const std::uint32_t nearest = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16, quiet = bits >> 16 | 0x40u;

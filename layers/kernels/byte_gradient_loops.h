@@ -79,7 +79,7 @@ void scale_sums(float* values, std::int64_t n, float step) {
     values[i] = static_cast<float>(__builtin_bit_cast(std::int32_t, values[i])) * step;
 }
 
-/// The same row by row: (sum + the row's) * step.
+/// With a term for each row: (sum + the row's) * step.
 void add_and_scale_sums(float* values, std::int64_t rows, std::int64_t columns, const std::int32_t* of_rows,
                         float step) {
   for (std::int64_t row = 0; row < rows; ++row, values += columns) {

@@ -13,7 +13,7 @@ void scale_row(float* values, std::int64_t n, const std::int32_t* less, const fl
     values[i] = static_cast<float>(std::bit_cast<std::int32_t>(values[i]) - less[i]) * scales[i];
 }
 
-/// The same row by row: (sum + middle * sum of x - less) * scale.
+/// With a term for each row: (sum + middle * sum of x - less) * scale.
 void add_and_scale_rows(float* values, std::int64_t rows, std::int64_t columns, const std::int32_t* sums_of_x,
                         const std::int32_t* middle, const std::int32_t* less, const float* scales) {
   for (std::int64_t row = 0; row < rows; ++row, values += columns) {

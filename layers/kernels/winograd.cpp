@@ -64,16 +64,16 @@ struct Place {
 /// Where a group's patches lie in the output.
 struct Group {
   std::int64_t count = 0;
-  std::array<Place, kGroup> places;
+  std::array<Place, kGroup> corners;
 };
 
 /// The group from patch `first` on; empty behind the last one.
 Group group_at(const Patches& patches, std::int64_t first) {
   const std::int64_t columns = patches.columns(), rows = patches.rows(), row = first / columns;
-  Group group{.count = std::clamp<std::int64_t>(patches.count() - first, 0, kGroup), .places = {}};
+  Group group{.count = std::clamp<std::int64_t>(patches.count() - first, 0, kGroup), .corners = {}};
   Place at = {row / rows, row % rows * 2, first % columns * 2};
   for (std::int64_t i = 0; i < group.count; ++i) {
-    group.places[i] = at;
+    group.corners[i] = at;
     at.x += 2;
     if (at.x < 2 * columns) continue;
     at.x = 0;
@@ -130,7 +130,7 @@ void prefetch(const Pictures& pictures, const float* numbers, const Place& at) {
 template <class Prefetch>
 void spread(std::int64_t number, const Group& group, const Prefetch& prefetch) {
   for (std::int64_t i = group.count * number / kNumbers; i < group.count * (number + 1) / kNumbers; ++i)
-    prefetch(group.places[i]);
+    prefetch(group.corners[i]);
 }
 
 /// What the transforms of a group's input are written to.
@@ -146,7 +146,7 @@ Transformed take_transformed(ScratchScope& scope, const Patches& patches) {
 void transform_group(const Patches& patches, const float* x, const Group& group, const Transformed& to) {
   const auto transform = MINIQAT_PICK(transform_patch);
   for (std::int64_t i = 0; i < group.count; ++i) {
-    const Place& out = group.places[i];
+    const Place& out = group.corners[i];
     const Place at = {out.image, out.y - patches.top, out.x - patches.left};
     const Square square = square_at(patches.in, x, at, 4, to.copy.data());
     transform(square.pixels, square.row, patches.in.channels, to.numbers.data() + i * patches.in.channels,
@@ -159,7 +159,7 @@ void write_group(const Patches& patches, const float* products, const Group& gro
   const auto transform = MINIQAT_PICK(transform_products);
   const Pictures& out = patches.out;
   for (std::int64_t i = 0; i < group.count; ++i) {
-    const Place& at = group.places[i];
+    const Place& at = group.corners[i];
     const float* from = products + i * out.channels;
     if (contains(out, at, 2)) {
       transform(from, patches.out_step(), y + offset_of(out, at), out.width * out.channels, out.channels);
@@ -214,7 +214,7 @@ void correlate_groups(const Patches& patches, const float* x, const float* d_y, 
     next = group_at(patches, (index + 1) * kGroup);
     transform_group(patches, x, group, transformed);
     for (std::int64_t i = 0; i < group.count; ++i) {
-      const Square square = square_at(patches.out, d_y, group.places[i], 2, copy.data());
+      const Square square = square_at(patches.out, d_y, group.corners[i], 2, copy.data());
       transform(square.pixels, square.row, out, gradients.data() + i * out, patches.out_step());
     }
     for (std::int64_t n = 0; n < kNumbers; ++n) {

@@ -17,7 +17,7 @@ bool exceeds(T value, T best) {
   return (value > best) | ((value != value) & (best == best));
 }
 
-/// Also finds where each maximum came from: `source` [n, oh, ow, c] are indices into x.
+/// Maxima, and where each one came from: `source` [n, oh, ow, c] are indices into x.
 template <class T>
 void max_pool(const Window2d& window, const Shape& x_shape, const Shape& y_shape, const T* x, T* y,
               std::vector<std::int64_t>& source) {

@@ -39,7 +39,7 @@ struct Borrowed {
 /// stay what they are. Throws ValueError for numbers that do not fit, TypeError for floats where integers belong and
 /// for what is no numbers; both begin with `what`, the argument's name.
 Borrowed borrow(py::handle value, DType dtype, const std::string& what);
-/// The same, with the array's own type if it is one of ours. Throws TypeError for any other.
+/// A tensor with the array's own type if it is one of ours. Throws TypeError for any other.
 Borrowed borrow(py::handle value, const std::string& what);
 
 /// The array itself, of numbers or bools, C-contiguous and in little-endian. Throws TypeError that begins with `what`.

@@ -78,10 +78,10 @@ void name_classes(GivenData& data) {
 /// Whether several examples are windows of one recording.
 bool has_windows(const Dataset& part) {
   if (!part.recordings.defined()) return false;
-  const auto places = part.recordings.values<std::int32_t>();
-  std::set<std::int32_t> recordings;
-  for (std::size_t i = 0; i < places.size(); i += 2) recordings.insert(places[i]);
-  return std::ssize(recordings) < part.size();
+  const auto recordings = part.recordings.values<std::int32_t>();
+  std::set<std::int32_t> numbers;
+  for (std::size_t i = 0; i < recordings.size(); i += 2) numbers.insert(recordings[i]);
+  return std::ssize(numbers) < part.size();
 }
 
 /// The run reads its data from arrays again, which hold neither groups nor recordings: groups part the data now, and

@@ -39,7 +39,7 @@ struct ScaledLayer {
   const ChannelLayer* layer = nullptr;
   /// The largest magnitude for each input and output channel, over the kernel; of a depthwise layer for each output.
   std::vector<double> magnitudes = {};
-  std::vector<WeightPlace> places = {};
+  std::vector<WeightPlace> cell_channels = {};
   /// The scales of the pair that ends here, and of the pair that begins here.
   std::vector<double> input_scales = {};
   std::vector<double> output_scales = {};
@@ -50,25 +50,30 @@ struct ScaledLayer {
     const bool depthwise = of.layer->as<layers::DepthwiseConv2d>();
     const std::int64_t cells = of.outputs() * (depthwise ? 1 : of.inputs());
     magnitudes.resize(static_cast<std::size_t>(cells));
-    for (std::int64_t cell = 0; cell < cells; ++cell) places.push_back(place_of(of, cell));
+    for (std::int64_t cell = 0; cell < cells; ++cell) cell_channels.push_back(place_of(of, cell));
     input_scales.assign(static_cast<std::size_t>(of.inputs()), 1);
     output_scales.assign(static_cast<std::size_t>(of.outputs()), 1);
     for (std::int64_t i = 0; i < weights.elements(); ++i) {
       const auto cell = static_cast<std::size_t>(i % cells);
-      const double value = std::abs(weights.data<float>()[i] * factors[static_cast<std::size_t>(places[cell].output)]);
+      const double value =
+          std::abs(weights.data<float>()[i] * factors[static_cast<std::size_t>(cell_channels[cell].output)]);
       if (!std::isfinite(value)) fail(describe(*of.layer), " has weights that are not finite");
       magnitudes[cell] = std::max(magnitudes[cell], value);
     }
   }
 
-  double input_scale(std::size_t cell) const { return input_scales[static_cast<std::size_t>(places[cell].input)]; }
-  double output_scale(std::size_t cell) const { return output_scales[static_cast<std::size_t>(places[cell].output)]; }
+  double input_scale(std::size_t cell) const {
+    return input_scales[static_cast<std::size_t>(cell_channels[cell].input)];
+  }
+  double output_scale(std::size_t cell) const {
+    return output_scales[static_cast<std::size_t>(cell_channels[cell].output)];
+  }
 
   /// r1: of each output channel, under the scales of the inputs alone.
   std::vector<double> output_ranges() const {
     std::vector<double> ranges(output_scales.size());
     for (std::size_t cell = 0; cell < magnitudes.size(); ++cell) {
-      double& range = ranges[static_cast<std::size_t>(places[cell].output)];
+      double& range = ranges[static_cast<std::size_t>(cell_channels[cell].output)];
       range = std::max(range, magnitudes[cell] * input_scale(cell));
     }
     return ranges;
@@ -78,7 +83,7 @@ struct ScaledLayer {
   std::vector<double> input_ranges(std::size_t channels) const {
     std::vector<double> ranges(channels);
     for (std::size_t cell = 0; cell < magnitudes.size(); ++cell) {
-      double& range = ranges[static_cast<std::size_t>(places[cell].input) % channels];
+      double& range = ranges[static_cast<std::size_t>(cell_channels[cell].input) % channels];
       range = std::max(range, magnitudes[cell] / output_scale(cell));
     }
     return ranges;

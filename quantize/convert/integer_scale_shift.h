@@ -14,7 +14,7 @@ namespace miniqat::quantize {
 /// A scale and a shift, y = factor x + offset: one for all numbers, or one for each channel. In an integer model the
 /// one is a table (integer::Lookup), those of channels are a depthwise convolution of single pixels (integer::Layer).
 struct ScaleShift {
-  /// As many factors as offsets; none at all: nothing is scaled or shifted.
+  /// Factors, one for each offset; none at all: nothing is scaled or shifted.
   std::vector<double> factors = {};
   std::vector<double> offsets = {};
 

@@ -12,7 +12,7 @@ namespace miniqat::quantize {
 /// How a batch norm becomes part of its layer; derived and compared in docs/rewrite.md. For evaluation the first two
 /// give the same.
 enum class BnFold {
-  /// As tf.contrib.quantize: the weights are quantized under the moving statistics, corrections make up for the
+  /// tf.contrib.quantize's way: the weights are quantized under the moving statistics, corrections make up for the
   /// difference to the batch's, which come from a second convolution with float weights.
   kTf,
   /// One convolution: the batch's statistics are those of the quantized convolution's output, rescaled.

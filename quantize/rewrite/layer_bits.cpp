@@ -254,7 +254,7 @@ std::vector<std::string_view> literal_pieces(std::string_view pattern) {
   return pieces;
 }
 
-LayerBitsIndex::LayerBitsIndex(std::span<const LayerBits> list) : list_(list), places_(1) {
+LayerBitsIndex::LayerBitsIndex(std::span<const LayerBits> list) : list_(list), patterns_(1) {
   std::unordered_map<std::string_view, std::size_t> uses;
   for (const LayerBits& bits : list)
     if (!is_literal(bits.pattern))
@@ -271,29 +271,29 @@ LayerBitsIndex::LayerBitsIndex(std::span<const LayerBits> list) : list_(list), p
     }
     const std::vector<std::string_view> pieces = literal_pieces(pattern);
     const std::size_t node = pieces.empty() ? 0 : node_of(*std::ranges::max_element(pieces, is_worse));
-    places_[node].push_back(i);
+    patterns_[node].push_back(i);
   }
 }
 
 std::size_t LayerBitsIndex::node_of(std::string_view piece) {
   std::size_t node = 0;
   for (const char byte : piece) {
-    const auto [child, is_new] = children_.try_emplace(child_key(node, byte), places_.size());
-    if (is_new) places_.emplace_back();
+    const auto [child, is_new] = children_.try_emplace(child_key(node, byte), patterns_.size());
+    if (is_new) patterns_.emplace_back();
     node = child->second;
   }
   return node;
 }
 
-std::vector<const LayerBitsIndex::Places*> LayerBitsIndex::candidates(std::string_view name) const {
-  std::vector<const Places*> found = {&places_[0]};
+std::vector<const LayerBitsIndex::Indices*> LayerBitsIndex::candidates(std::string_view name) const {
+  std::vector<const Indices*> found = {&patterns_[0]};
   for (std::size_t begin = 0; begin < name.size(); ++begin) {
     std::size_t node = 0;
     for (const char byte : name.substr(begin)) {
       const auto child = children_.find(child_key(node, byte));
       if (child == children_.end()) break;
       node = child->second;
-      if (!places_[node].empty()) found.push_back(&places_[node]);
+      if (!patterns_[node].empty()) found.push_back(&patterns_[node]);
     }
   }
   // A piece may be in the name several times.
@@ -306,8 +306,8 @@ std::vector<const LayerBitsIndex::Places*> LayerBitsIndex::candidates(std::strin
 const LayerBits* LayerBitsIndex::first_match(std::string_view layer) const {
   std::size_t first = list_.size();
   for (const std::string& name : names_of_layer(layer))
-    for (const Places* places : candidates(name))
-      for (const std::size_t i : *places) {
+    for (const Indices* indices : candidates(name))
+      for (const std::size_t i : *indices) {
         if (i >= first) break;
         if (fits_name(list_[i].pattern, name)) first = i;
       }
@@ -318,8 +318,8 @@ std::vector<std::size_t> LayerBitsIndex::first_layers(std::span<const std::strin
   std::vector<std::size_t> first(list_.size(), layers.size());
   for (std::size_t k = 0; k < layers.size(); ++k)
     for (const std::string& name : names_of_layer(layers[k]))
-      for (const Places* places : candidates(name))
-        for (const std::size_t i : *places)
+      for (const Indices* indices : candidates(name))
+        for (const std::size_t i : *indices)
           if (first[i] == layers.size() && fits_name(list_[i].pattern, name)) first[i] = k;
   return first;
 }

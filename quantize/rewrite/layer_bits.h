@@ -92,20 +92,20 @@ class LayerBitsIndex {
 
  private:
   /// In the list, ascending.
-  using Places = std::vector<std::size_t>;
+  using Indices = std::vector<std::size_t>;
 
   /// The node of a piece in the tree, made where there is none.
   std::size_t node_of(std::string_view piece);
-  /// The places of all patterns that may fit the name.
-  std::vector<const Places*> candidates(std::string_view name) const;
+  /// The indices of all patterns that may fit the name.
+  std::vector<const Indices*> candidates(std::string_view name) const;
 
   std::span<const LayerBits> list_;
   /// The patterns without wildcards.
-  std::unordered_map<std::string_view, Places> literal_;
+  std::unordered_map<std::string_view, Indices> literal_;
   /// A tree (trie) of pieces; node 0 is the root, the empty piece. A child by its parent and the byte that leads to it.
   std::unordered_map<std::uint64_t, std::size_t> children_;
   /// By node, the patterns that are found by its piece.
-  std::vector<Places> places_;
+  std::vector<Indices> patterns_;
 };
 
 }  // namespace miniqat::quantize

@@ -24,7 +24,8 @@ RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options 
 /// Turns the result of create_training_graph() on a float graph into that of create_eval_graph() with the same options.
 void turn_to_evaluation(Graph& graph);
 
-/// The same as create_training_graph() for evaluation. A graph that was rewritten before is turned first.
+/// Rewrites a graph for evaluation, as create_training_graph() does for training. A graph that was rewritten before is
+/// turned first.
 RewriteReport create_eval_graph(Graph& graph, const RewriteOptions& options = {});
 
 }  // namespace miniqat::quantize

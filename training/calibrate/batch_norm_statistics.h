@@ -46,7 +46,7 @@ struct TrainedNetwork {
   Classifier& training;
   /// The checkpoint of the graph for training.
   const Safetensors& checkpoint;
-  /// As Session::quantization_step() has it.
+  /// Session::quantization_step() of that checkpoint.
   std::int64_t quantization_step = 0;
 };
 

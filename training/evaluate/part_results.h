@@ -30,7 +30,7 @@ struct PartResults {
 /// A class that a network answers almost always, although the labels are others.
 struct OneAnswer {
   std::int64_t number = 0;
-  /// Its shares, 0 to 1.
+  /// Shares of the class, 0 to 1.
   double of_answers = 0, of_labels = 0;
 };
 

@@ -76,8 +76,8 @@ std::int64_t bytes_of(const Sensitivity& sensitivity, const WidthChoice& weights
 /// among equals the first. At least one.
 const ChosenBits& best_of(std::span<const ChosenBits> candidates);
 
-/// As settings by layer. Of two patterns that fit a layer the first one counts, so that of an inner layer stands before
-/// its scope's. Outputs of fixed_bits have these.
+/// The choice as settings by layer. Of two patterns that fit a layer the first one counts, so that of an inner layer
+/// stands before its scope's. Outputs of fixed_bits have these.
 std::vector<quantize::LayerBits> layer_bits_of(std::span<const QuantizerSensitivity> quantizers,
                                                const WidthChoice& weights, const WidthChoice& activations);
 

@@ -21,7 +21,7 @@ nlohmann::ordered_json report_to_json(const Report& report);
 std::string_view report_page_file(std::string_view name);
 
 /// One HTML file that draws the report in the browser: the files of training/report/page/ put together with the data.
-/// It loads nothing else, and its content security policy forbids it.
+/// The page loads nothing else, and its content security policy forbids it.
 std::string report_page(const Report& report);
 
 }  // namespace miniqat::training

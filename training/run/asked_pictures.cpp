@@ -92,10 +92,10 @@ AskedPictures sounds_from_files(const RunSource& run, const std::vector<std::str
   AskedPictures sounds{.data = std::move(read.test), .from_files = true};
   datasets::Dataset& data = sounds.data;
   describe_outputs(network, data);
-  const std::span<const std::int32_t> places = data.recordings.values<std::int32_t>();
+  const std::span<const std::int32_t> recordings = data.recordings.values<std::int32_t>();
   for (const std::string& file : files) sounds.asked.push_back({.word = file, .windows = 0});
   for (std::int64_t example = data.size() - 1; example >= 0; --example) {
-    AskedPicture& sound = sounds.asked[static_cast<std::size_t>(places[static_cast<std::size_t>(2 * example)])];
+    AskedPicture& sound = sounds.asked[static_cast<std::size_t>(recordings[static_cast<std::size_t>(2 * example)])];
     sound.first = example;
     ++sound.windows;
   }

@@ -32,7 +32,7 @@ struct PictureSource {
 };
 
 struct AskedPicture {
-  /// As it was asked for.
+  /// The word by which it was asked for.
   std::string word;
   /// The picture's number in the data set; none of a file.
   std::optional<std::int64_t> number = {};
@@ -40,7 +40,7 @@ struct AskedPicture {
   std::optional<std::int32_t> label = {};
   /// The file of a numbered picture, if it is one: Dataset::file_of().
   std::string file = {};
-  /// Its place among the examples, and how many of them it is: the windows of a sound.
+  /// The first of its examples, and how many there are: the windows of a sound.
   std::int64_t first = 0;
   std::int64_t windows = 1;
 };
@@ -48,7 +48,7 @@ struct AskedPicture {
 struct AskedPictures {
   /// In the order of the words.
   std::vector<AskedPicture> asked = {};
-  /// The same pictures for a network. Their answers may be unknown (LoadOptions::answers_optional).
+  /// The pictures as examples for a network. Their answers may be unknown (LoadOptions::answers_optional).
   datasets::Dataset data;
   bool from_files = false;
 };

@@ -13,7 +13,7 @@ namespace miniqat::training {
 /// without a record or names.
 std::vector<std::string> recorded_output_names(const RunDirectory& run, const Task& task);
 
-/// The same as data name it, for an integer model.
+/// The names that data give, for an integer model.
 std::vector<std::string> output_names(const datasets::Dataset& data, const Task& task);
 
 }  // namespace miniqat::training

@@ -101,7 +101,7 @@ bool is_or_lies_in(const std::filesystem::path& path, const std::filesystem::pat
 
 /// Reads a JSON file; errors name the file and the place.
 nlohmann::ordered_json read_json(const std::filesystem::path& path);
-/// The same, or null where there is no such file.
+/// Reads a JSON file, or gives null where there is none.
 nlohmann::ordered_json json_if_there(const std::filesystem::path& path);
 /// The value of a key, "" or none where `json` is no object or has another kind of value there.
 std::string text_at(const nlohmann::ordered_json& json, const char* key);

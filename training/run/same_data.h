@@ -14,9 +14,9 @@ namespace miniqat::training {
 /// dataset.json, and recorded these numbers at their end.
 void require_same_data(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data);
 
-/// The same of data, standardised with their own means and deviations, that may have grown: other numbers of examples
-/// will do, and means and deviations that are less than half a deviation off, so that the run's own fit them. Returns
-/// a note on what has changed, "" for nothing.
+/// Like require_same_data(), for data, standardised with their own means and deviations, that may have grown: other
+/// numbers of examples will do, and means and deviations that are less than half a deviation off, so that the run's own
+/// fit them. Returns a note on what has changed, "" for nothing.
 std::string require_similar_data(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data);
 
 /// A note on the data of a run where they have more or fewer examples than it records, whatever the parts; "" for

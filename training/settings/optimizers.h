@@ -16,7 +16,7 @@ struct KnownOptimizer {
   std::string name;
   /// The default of --learning-rate.
   double default_learning_rate;
-  /// The same for tasks whose loss grows with the square of an error, which has no bound.
+  /// The default for tasks whose loss grows with the square of an error, which has no bound.
   double default_rate_of_squares;
   /// Settings that others have and that it does not read.
   std::vector<const char*> ignores;

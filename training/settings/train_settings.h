@@ -147,9 +147,9 @@ struct TrainSettings {
 
   /// The settings that somebody chose, by name, even where they are the usual ones (settings_of_data.h). Not a setting.
   std::set<std::string> given = {};
-  /// They were read from the config.json of a run, which may be older than what checks them.
+  /// The settings were read from the config.json of a run, which may be older than what checks them.
   bool of_a_run = false;
-  /// They go on with a run by --task auto: the data must mean `task`.
+  /// The settings go on with a run by --task auto: the data must mean `task`.
   bool task_is_guessed = false;
 
   /// Pictures in a slice.

@@ -52,7 +52,7 @@ struct Scored {
 
 /// What a network learns: the loss of its outputs, and what is measured of them (docs/tasks.md).
 struct Task {
-  /// As --task names it.
+  /// The name in --task.
   const char* name;
   /// What the outputs are called: "logits", "numbers".
   const char* outputs;
@@ -129,7 +129,7 @@ std::string target_name(const datasets::Dataset& data, std::size_t k);
 /// Gathers what a task needs of each example.
 class Tally {
  public:
-  /// Both must stay. `outputs`: numbers that the network gives for an example.
+  /// Task and outputs must stay. `outputs`: numbers that the network gives for an example.
   Tally(const Task& task, std::int64_t outputs) : task_(task), outputs_(outputs), each_(task.scores(outputs)) {}
 
   /// The first `valid` examples of a batch, with their outputs [batch, ...] float32.

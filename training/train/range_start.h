@@ -17,10 +17,10 @@ namespace miniqat::training {
 /// lead it away from 0. Decides by the session alone: a resumed run does the same.
 class RangeStart : public StepHook {
  public:
-  /// Both must stay.
+  /// `task` and `observer` must stay.
   RangeStart(TrainingTask& task, RunObserver& observer);
 
-  /// Both change nothing where an Interruption ends them.
+  /// These two change nothing where an Interruption ends them.
   void before_step() override;
   /// Before the checkpoint of that moment is written.
   void after_step(const TrainedStep& step) override;

@@ -116,7 +116,7 @@ class RunLife : public StepHook {
   NamedTensors trained_;
   std::int64_t saved_step_ = 0;
   SaveInterval::Clock::time_point saved_at_;
-  /// As the leader has found it.
+  /// What the leader has found.
   std::optional<bool> complete_;
   /// The last step whose accuracy metrics.jsonl has.
   std::int64_t reported_step_ = -1;

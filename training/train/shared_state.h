@@ -18,7 +18,7 @@ void share_state(Session& session, distributed::RankExchange& ranks);
 /// Throws Error unless the sessions of all ranks are the same to the bit: every hundred steps and after the last one.
 class StateComparison : public StepHook {
  public:
-  /// Both must stay.
+  /// `session` and `ranks` must stay.
   StateComparison(Session& session, distributed::RankExchange& ranks) : session_(session), ranks_(ranks) {}
   void after_step(const TrainedStep& step) override;
 

@@ -17,7 +17,7 @@ namespace miniqat::training {
 /// long epoch.
 class ChanceWatch : public StepHook {
  public:
-  /// Both must stay.
+  /// `task` and `observer` must stay.
   ChanceWatch(const TrainingTask& task, RunObserver& observer);
 
   void after_step(const TrainedStep& step) override;
@@ -54,7 +54,7 @@ class CoreWatch : public StepHook {
  public:
   /// The observer must stay. Begins now, in the thread of the training.
   explicit CoreWatch(RunObserver& observer);
-  /// The same at another time. Both are in seconds, as in look().
+  /// Begins at another time. Times are in seconds, as in look().
   CoreWatch(RunObserver& observer, double now, double without_cores, const CoreLimits& limits = CoreLimits::now())
       : observer_(observer), start_(now), without_cores_(without_cores), limits_(limits) {}
 

@@ -11,7 +11,7 @@ namespace miniqat::training {
 struct Finished {
   /// The exit status, or 128 + the signal that ended it; 127 when there is no such program.
   int status = 0;
-  /// It took too long and was killed.
+  /// The program took too long and was killed.
   bool timed_out = false;
   std::string out;
   std::string err;

@@ -244,7 +244,7 @@ TEST(CSource, TensorsShareMemory) {
   shapes.max_pool();
   const CMemory memory = plan_c_memory(shapes.finish());
   EXPECT_EQ(memory.arena_bytes, 64u);
-  EXPECT_EQ(memory.places, (std::vector<std::string>{"input", "arena + 0", "arena + 0", "arena + 0", "output"}));
+  EXPECT_EQ(memory.pointers, (std::vector<std::string>{"input", "arena + 0", "arena + 0", "arena + 0", "output"}));
 }
 
 TEST(CSource, RefusesBadPrefixesHeadersAndImages) {
