@@ -1,7 +1,7 @@
 // Our side of experiments/bench-peers: prepares a case, says so, and then runs it on demand, so that it can take turns
 // with another program on the same machine. Started by that script.
 //
-//   peer_steps train MODEL BATCH SIDE float|tf|single[-int8|-bfloat16]|w4a4[-int8|-bfloat16] THREADS
+//   peer_steps train MODEL BATCH SIDE float[-bfloat16]|tf|single[-int8|-bfloat16]|w4a4[-int8|-bfloat16] THREADS
 //   peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS
 //
 // Talks as experiments/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
@@ -41,7 +41,7 @@ std::optional<quantize::RewriteOptions> rewrite_of(const std::string& name) {
   fail("unknown arithmetic \"", name, "\"");
 }
 
-/// "-int8" or "-bfloat16" behind the arithmetic: what gradients are rounded to. Takes it away.
+/// "-int8" or "-bfloat16" behind the arithmetic: what gradients are rounded to, in float all factors. Takes it away.
 FactorRounding take_rounding(std::string& name) {
   const auto takes = [&name](std::string_view ending) {
     if (!name.ends_with(ending)) return false;
@@ -49,7 +49,8 @@ FactorRounding take_rounding(std::string& name) {
     return true;
   };
   if (takes("-int8")) return FactorRounding::kGradientsToInt8;
-  return takes("-bfloat16") ? FactorRounding::kGradientsToBfloat16 : FactorRounding::kNone;
+  if (!takes("-bfloat16")) return FactorRounding::kNone;
+  return name == "float" ? FactorRounding::kAllToBfloat16 : FactorRounding::kGradientsToBfloat16;
 }
 
 constexpr int kWarmUp = 10;
@@ -195,7 +196,7 @@ int run(const std::vector<std::string>& arguments) {
   if (rest.size() == 4 && arguments[0] == "fake_quant") return serve(fake_quant_peer(rest));
   std::fprintf(
       stderr,
-      "usage: peer_steps train MODEL BATCH SIDE float|tf|single[-int8|-bfloat16]|w4a4[-int8|-bfloat16] THREADS\n"
+      "usage: peer_steps train MODEL BATCH SIDE float[-bfloat16]|tf|single[-int8|-bfloat16]|w4a4[-int8|-bfloat16] THREADS\n"
       "       peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS\n");
   return 2;
 }
