@@ -54,10 +54,12 @@ FlagChanges training_changes() {
       {"sums_bits",
        "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for layers; default: 8 with activations of 4 bits and fewer, else --activation-bits"},
       {"reestimate",
-       "after the last step, estimate the batch norms' moving statistics again from this number of batches of training pictures; 0: no estimate; default: 50 if the network has batch norms"}};
+       "after the last step, estimate the batch norms' moving statistics again from this number of batches of training pictures; 0: no estimate; default: 50 if the network has batch norms and no --freeze-bn-delay, else 0"}};
   for (const char* setting : {"model", "dataset"}) changes.shown_defaults[setting] = "";
-  for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
-                              "label_smoothing", "huber", "class_weights", "seed", "log_every", "save_every"})
+  for (const char* setting :
+       {"data_dir", "augment", "shift_ms", "gain_db", "noise", "noise_db", "class_weights", "batch_size", "optimizer",
+        "huber", "momentum", "nesterov", "weight_decay", "decay_all", "label_smoothing", "seed", "shards",
+        "threads_per_shard", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
   for (const char* setting : {"validation", "bn_fold", "sums_bits", "reestimate"}) changes.shown_defaults[setting] = "";
   changes.groups = groups_of_training();

@@ -22,7 +22,7 @@ void require_name(const std::string& name) {
   if (name.empty()) fail("a node needs a name");
   const bool plain =
       std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != ':' && c != '"' && c != ',' && c < 127; });
-  if (!plain) fail("the name ", quote(name), " may not hold spaces, quotes, ':', ',' or anything but ASCII");
+  if (!plain) fail("the name ", quote(name), " may not hold spaces, double quotes, ':', ',' or anything but ASCII");
   if (name.front() == '/' || name.back() == '/') fail("the name ", quote(name), " may not start or end with '/'");
 }
 

@@ -140,7 +140,7 @@ std::int32_t TfliteGraph::clamped(const std::string& who, const TensorInfo& info
   if (bounds.at_most && info.grid.bits < 8)
     fail(
         "tflite: ", who, " writes \"", info.name, "\" of ", info.grid.bits,
-        " bits, but TensorFlow Lite's activations have 8 bits and are clamped there; the formats miniqat, onnx, c and json hold it");
+        " bits, but TensorFlow Lite's activations have 8 bits and are clamped there; the formats miniqat, onnx, c, json and html hold it");
   const auto add = [&](bool last, const char* what) {
     return add_tensor({.name = last ? info.name : info.name + what, .shape = info.shape, .grid = info.grid});
   };

@@ -19,7 +19,7 @@ struct Question {
 
 const Question kQuestions[] = {{{0, 0}, {-1, 2}, 0.9, 1, 0},        {{-1, 2}, {-2, 3}, 0.9, 2, 0},
                                {{-1.4, 2.6}, {-1, 2}, 0.9, 10, 20}, {{0, 4}, {0, 6}, 0.99, 3, 3},
-                               {{0, 4}, {0, 6}, 0.99, 4, 3},        {{-0.5, 0.5}, {-1, 1}, 0.999, 2000, 500},
+                               {{0, 4}, {0, 6}, 0.99, 2, 3},        {{-0.5, 0.5}, {-1, 1}, 0.999, 2000, 500},
                                {{-3, 1}, {-1.5, 0.25}, 0.5, 2, 1}};
 
 lab::Numbers numbers_of(const Step& step) { return {step.range.min, step.range.max, step.quantizes ? 1.0 : 0.0}; }
@@ -34,8 +34,7 @@ double right_weight(const Question& q) { return quantize::debiased_weight(q.deca
 
 Step right_step(const Question& q) {
   const quantize::FakeQuantAttributes attributes = {.ema_decay = q.decay, .delay = q.delay};
-  // The counter of quantization steps is 0 in the first step.
-  return {moved(q, right_weight(q)), attributes.quantizes(q.step - 1)};
+  return {moved(q, right_weight(q)), attributes.quantizes(q.step)};
 }
 
 /// The moments of Adam are stored as they come and divided when they are read. Here the quotient itself is stored.
@@ -63,17 +62,17 @@ const Mistake kMistakes[] = {
      "The first steps of your average lean towards the range before training, which means nothing. The weight of the newest batch is (1 - decay) / (1 - decay^step): 1 in the first step."},
     {[](const Question& q) { return moved(q, 1 - right_weight(q)); }, right_delay, kSwapped},
     {[](const Question& q) { return moved(q, q.decay); }, right_delay, kSwapped},
-    {right_range, [](const Question& q) { return q.step >= q.delay; },
-     "Your quantization begins one step too early. With delay n the first n steps do not quantize: step > delay, where 1 is the first step."},
-    {right_range, [](const Question& q) { return q.step > q.delay + 1; },
-     "Your quantization begins one step too late. 1 is the first step, so step n + 1 is the first behind a delay of n: step > delay."},
+    {right_range, [](const Question& q) { return q.step + 1 >= q.delay; },
+     "Your quantization begins one step too early. With delay n, step n is the first that quantizes: step >= delay, where 1 is the first step."},
+    {right_range, [](const Question& q) { return q.step > q.delay; },
+     "Your quantization begins one step too late. 1 is the first step, and with delay n step n quantizes already: step >= delay."},
     {right_range, [](const Question&) { return false; },
-     "The range is right, but no step of yours quantizes. Set result.quantizes: true behind the delay."},
+     "The range is right, but no step of yours quantizes. Set result.quantizes: true from step `delay` on."},
     {right_range, [](const Question&) { return true; },
-     "The range is right, but each step of yours quantizes. The first `delay` steps compute in float."},
-    {right_range, [](const Question& q) { return q.step <= q.delay; },
-     "You quantize during the delay, and not behind it. It is the other way round."},
-    {[](const Question& q) { return q.step > q.delay ? right_range(q) : q.stored; }, right_delay,
+     "The range is right, but each step of yours quantizes. Those before step `delay` compute in float."},
+    {right_range, [](const Question& q) { return q.step < q.delay; },
+     "You quantize during the delay, and not after it. It is the other way round."},
+    {[](const Question& q) { return q.step >= q.delay ? right_range(q) : q.stored; }, right_delay,
      "You do not observe before quantization begins. That is what the delay is for: until its end the range finds its place."},
     {[](const Question& q) { return q.batch; }, right_delay,
      "You keep the range of the last batch. It jumps from batch to batch; evaluation needs one that lasts."},

@@ -22,7 +22,7 @@ struct Step {
 
 /// Training step number `step`, 1 the first: `stored` is the range after the step before, `batch` the smallest and the
 /// largest number of this step's tensor, widened to contain 0. The range is a moving average without bias, with decay
-/// `decay`, and the first `delay` steps do not quantize. This is what you fill in.
+/// `decay`, and step `delay` is the first that quantizes. This is what you fill in.
 Step training_step(Range stored, Range batch, int step, double decay, int delay);
 
 void check(lab::Report& report, decltype(&training_step) answer);

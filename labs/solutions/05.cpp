@@ -9,7 +9,7 @@ Step training_step(Range stored, Range batch, int step, double decay, int delay)
   Step result;
   result.range.min = stored.min + (batch.min - stored.min) * weight;
   result.range.max = stored.max + (batch.max - stored.max) * weight;
-  result.quantizes = step > delay;
+  result.quantizes = step >= delay;
   return result;
 }
 

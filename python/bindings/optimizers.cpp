@@ -58,7 +58,7 @@ void bind_optimizers(py::module_& module) {
       .def(py::init(&make), py::arg("kind") = "constant", py::arg("warmup_steps") = 0, py::arg("every") = 0,
            py::arg("factor") = 0.1, py::arg("total_steps") = 0, py::arg("floor") = 0.0,
            "kind: \"constant\"; \"step\" or \"exponential\" (the rate falls by `factor` in `every` steps); \"cosine\"\n"
-           "(to `floor` in step `total_steps`). In the first `warmup_steps` it rises.")
+           "(to `floor` behind step `total_steps`). In the first `warmup_steps` it rises.")
       .def("factor", &Schedule::factor, py::arg("step"), "The factor in that step; 1 is the first.");
   py::class_<Optimizer>(module, "Optimizer", "How gradients change variables. Its state lives in the session.")
       .def("learning_rate", &Optimizer::learning_rate, py::arg("step"), "The rate in that step; 1 is the first.");

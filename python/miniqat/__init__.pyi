@@ -155,8 +155,8 @@ class Schedule:
     """The factor on the learning rate in each step."""
     def __init__(self, kind: Literal["constant", "step", "exponential", "cosine"] = "constant", warmup_steps: int = 0,
                  every: int = 0, factor: float = 0.1, total_steps: int = 0, floor: float = 0.0) -> None:
-        """kind: "constant"; "step" or "exponential" (the rate falls by `factor` in `every` steps); "cosine" (to `floor` in
-        step `total_steps`). In the first `warmup_steps` it rises."""
+        """kind: "constant"; "step" or "exponential" (the rate falls by `factor` in `every` steps); "cosine" (to `floor`
+        behind step `total_steps`). In the first `warmup_steps` it rises."""
     def factor(self, step: int) -> float:
         """The factor in that step; 1 is the first."""
 

@@ -46,7 +46,7 @@ struct RewriteOptions {
   /// The training step that is the first to quantize, counted from 1; 0 is as 1. Observed ranges are observed from the
   /// first step, learned ones stay until then.
   std::int64_t quant_delay = 0;
-  /// Steps after which batch norm uses its moving statistics; none means never.
+  /// The training step, counted from 1, from which batch norms use their moving statistics; none means never.
   std::optional<std::int64_t> freeze_bn_delay = {};
   /// kLate needs per_channel and scales of any kind.
   BnFold bn_fold = BnFold::kTf;

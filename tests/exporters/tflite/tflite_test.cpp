@@ -239,7 +239,7 @@ TEST(Tflite, FewerBitsNeedAnActivationThatEndsThere) {
   const Model model = rescale({.scale = 0.3f, .zero_point = 0, .bits = 4}, {0, 15});
   EXPECT_TRUE(
       mentions(error_of([&] { tflite(model); }), {"tflite: [Rescale \"Rescale_0\"]", "\"Rescale_0_out\"", "4 bits",
-                                                  "8 bits", "the formats miniqat, onnx, c and json hold it"}));
+                                                  "8 bits", "the formats miniqat, onnx, c, json and html hold it"}));
 }
 
 /// A Conv2D whose weights all lie 127 above their zero point of 100.
