@@ -84,7 +84,14 @@ Splits load(const std::string& name, const fs::path& data_dir, const LoadOptions
   if (is_path(name)) return load_user_files(name, options);
   const KnownDataset& known = find_dataset(name);
   if (options.accept_kind) options.accept_kind(known.kind());
-  return known.load(name, data_dir, options);
+  Splits splits = known.load(name, data_dir, options);
+  if (!options.grid || !splits.test.has_pictures()) return splits;
+  for (Dataset* part : {&splits.train, &splits.test, splits.validation ? &*splits.validation : nullptr}) {
+    if (part == nullptr) continue;
+    part->scale = options.grid->scale;
+    part->zero_point = static_cast<int>(options.grid->zero_point);
+  }
+  return splits;
 }
 
 }  // namespace miniqat::datasets

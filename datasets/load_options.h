@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tensors/packed.h"
 #include "core/tensors/shape.h"
 #include "datasets/data_kind.h"
 #include "datasets/number_options.h"
@@ -26,6 +27,9 @@ struct LoadOptions {
   std::optional<std::int64_t> test_size = {};
   /// The power of drawn sounds above that of the noise around them, in decibels; none: the data set's own.
   std::optional<double> snr_db = {};
+
+  /// The grid of a network's pictures, which those of a data set that has a name get instead of their own.
+  std::optional<CodeGrid> grid = {};
 
   /// Given the shape [h, w, c] of the pictures of IDX files, whose size is free, as soon as the headers tell it and
   /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.) Also given the shape

@@ -30,6 +30,7 @@
 #include "datasets/pictures/part_folders.h"
 #include "datasets/pictures/resize.h"
 #include "datasets/sound/sound.h"
+#include "datasets/sound/sound_files.h"
 #include "datasets/sound/sound_folders.h"
 #include "datasets/sound/sound_stack.h"
 
@@ -94,11 +95,13 @@ class UserFiles {
     const std::map<Part, fs::path> folders = existing(path_, true, {""});
     if (const auto recordings = recording_folders(folders); are_enough(recordings)) {
       tell_kind(DataKind::kRecordings);
-      return read_recordings(path_, recordings, options_);
+      require_all(folders, recordings, "labels.csv with recordings");
+      return with_note_on_folders(recordings, read_recordings(path_, recordings, options_));
     }
     if (const auto sounds = sound_folders(folders); are_enough(sounds)) {
       tell_kind(DataKind::kSounds);
-      return read_sounds(path_, sounds, options_);
+      require_all(folders, sounds, "sounds");
+      return with_note_on_folders(sounds, read_sounds(path_, sounds, options_));
     }
     if (folders.contains(Part::kTrain)) return from_parts(folders);
     if (FoundParts parts = from_idx(); !parts.found.empty()) {
@@ -158,6 +161,23 @@ class UserFiles {
       if (has_sounds(folder)) found.emplace(part, folder);
     if (found.empty() && has_sounds(path_)) found.emplace(Part::kTrain, path_);
     return found;
+  }
+
+  /// What is called like a part is one: else training files would be taken for the test.
+  void require_all(const std::map<Part, fs::path>& folders, const std::map<Part, fs::path>& found,
+                   const char* files) const {
+    for (const auto& [part, folder] : folders)
+      if (!found.contains(part) && found.begin()->second != path_)
+        fail(folder, " was taken for the ", title_of(part), " part, but holds no ", files);
+  }
+
+  FoundParts with_note_on_folders(const std::map<Part, fs::path>& found, FoundParts parts) const {
+    if (found.begin()->second == path_) return parts;
+    const std::vector<std::string> inside = folders_in(path_);
+    std::set<std::string> others(inside.begin(), inside.end());
+    for (const auto& [part, folder] : found) others.erase(folder.filename().string());
+    note_left_out(others, "folder", parts);
+    return parts;
   }
 
   void tell_kind(DataKind kind) const {

@@ -10,6 +10,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/arrays/column_roles.h"
 #include "datasets/arrays/table_lines.h"
 #include "datasets/class_names.h"
 
@@ -130,6 +131,19 @@ void put_targets(const std::map<Part, AnswerColumns>& answers, const std::vector
                                        names.size() == 1 ? " has " : " have ", what));
 }
 
+/// Columns are told apart by their names. One alone may be asked for by its number or have several usual names.
+void require_same_columns(const std::map<Part, AnswerColumns>& answers, const NumberOptions& options) {
+  const AnswerColumns& first = answers.begin()->second;
+  for (const auto& [part, table] : answers) {
+    const bool may_differ =
+        table.names.size() == 1 && first.names.size() == 1 &&
+        (!options.target.empty() || (is_usual_name(table.names.front()) && is_usual_name(first.names.front())));
+    if (table.names != first.names && !may_differ)
+      fail(table.file, " has the columns ", shortened(printable(joined(table.names))), " to predict, in this order, ",
+           first.file, " has ", shortened(printable(joined(first.names))));
+  }
+}
+
 /// Whether anybody knows an answer.
 bool has_some(const std::map<Part, AnswerColumns>& answers) {
   return std::ranges::any_of(answers, [](const auto& part) {
@@ -152,6 +166,7 @@ AnswerColumns take_answers(const std::filesystem::path& file, const std::vector<
 
 void put_answers(const std::map<Part, AnswerColumns>& answers, const LoadOptions& options, FoundParts& parts) {
   if (!has_some(answers)) return;
+  require_same_columns(answers, options.numbers);
   const std::vector<std::string>& names = answers.rbegin()->second.names;
   const NumberOptions& numbers = options.numbers;
   if (names.size() > 1 && numbers.answers == Answers::kClasses)

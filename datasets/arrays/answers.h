@@ -33,7 +33,8 @@ AnswerColumns take_answers(const std::filesystem::path& file, const std::vector<
 /// too, if all of them are whole, none is negative, and few differ: at most 100, each in two rows on average. Every
 /// other column has numbers to predict, and so have several columns. NumberOptions::answers, the standard of a
 /// network's targets, or the names of a network's classes decide before that. A value that is missing is the class ""
-/// or the target NaN; if all are, nothing is put. Throws Error that names file, line and column.
+/// or the target NaN; if all are, nothing is put. Throws Error that names file, line and column, and for parts with
+/// other columns or in another order.
 void put_answers(const std::map<Part, AnswerColumns>& answers, const LoadOptions& options, FoundParts& parts);
 
 }  // namespace miniqat::datasets

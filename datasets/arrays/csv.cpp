@@ -108,6 +108,7 @@ class CsvReader {
   }
 
   std::int64_t number(std::string_view field, std::int64_t line) const {
+    if (field.empty()) fail(path_, " line ", line, ": a value is missing");
     if (field.starts_with('+')) field.remove_prefix(1);
     double value = 0;
     const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
@@ -120,10 +121,11 @@ class CsvReader {
   }
 
   Shape example_of() const {
+    for (const std::int64_t channels : {1, 3})
+      if (row_pixels_ > 0 && size_[0] * size_[1] * channels == row_pixels_) return {size_[0], size_[1], channels};
     for (const std::int64_t channels : {1, 3}) {
       const std::int64_t area = row_pixels_ / channels;
       if (area * channels != row_pixels_) continue;
-      if (size_[0] * size_[1] == area) return {size_[0], size_[1], channels};
       const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(area))));
       if (side * side == area) return {side, side, channels};
     }

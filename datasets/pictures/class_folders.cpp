@@ -37,6 +37,8 @@ class ClassFiles {
         entry.disable_recursion_pending();
       else if (std::error_code failure; !entry->is_directory(failure))
         add(*entry);
+      else if (entry->is_symlink())
+        require_no_circle(entry->path());
     if (pictures.empty())
       fail("class ", quote(folder.filename().string()), ": ", folder, " holds no picture (", joined(picture_endings()),
            ")", left_out.empty() ? "" : concat(", only ", text_of(left_out)), "; put pictures in it or remove it");
@@ -47,6 +49,13 @@ class ClassFiles {
   EndingCounts left_out;
 
  private:
+  /// Its pictures would be there many times, in the training part and in the test part.
+  static void require_no_circle(const fs::path& link) {
+    const fs::path target = fs::canonical(link), outer = fs::canonical(link.parent_path());
+    if (std::ranges::mismatch(target, outer).in1 == target.end())
+      fail(link, " is a link to ", target, ", a folder around it: remove it");
+  }
+
   void add(const fs::directory_entry& entry) {
     std::error_code failure;
     const bool leads_nowhere = entry.status(failure).type() == fs::file_type::not_found;

@@ -52,6 +52,8 @@ VariedSounds::VariedSounds(const SoundOptions& options, const SoundVariation& va
   if (options.silence > 0)
     for (std::vector<float>& noise : noises_) noise.resize(noise.size() * kTrainedTenths / 10);
   if (noises_.empty()) fail("there are no sounds in ", folder, ", the folder of noise");
+  if (std::ranges::any_of(noises_, &std::vector<float>::empty))
+    fail("a sound in ", folder, ", the folder of noise, is too short: no sample is left of it");
 }
 
 void VariedSounds::write(std::int64_t recording, std::int64_t step, std::uint64_t key, std::span<float> example) const {

@@ -277,6 +277,8 @@ py::tuple load(const std::filesystem::path& name_or_path, const std::filesystem:
     how.mean = mean;
     how.deviation = std;
     how.skip_broken = skip_broken;
+    check_limits(training::settings_of_numbers(), how);
+    how.sounds.check(name);
     return datasets::load(name, data_dir,
                           {.seed = seed,
                            .train_size = train_size,

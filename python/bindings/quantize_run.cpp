@@ -77,7 +77,6 @@ QuantizationPlan new_plan(const std::optional<fs::path>& run, Json json, Observe
   const FloatRun source =
       run ? training::read_float_run(plan.run) : training::read_float_model(model_settings(json, note));
   if (!note.empty()) observer.warn(note);
-  if (!source.is_run()) plan.model_hash = training::model_hash(source.settings.model);
   plan.training = training::quantization_defaults(source);
   if (json.contains("freeze_bn_delay")) plan.training.reestimate = 0;
   training::settings_from_json(json, plan.training, "settings");

@@ -39,8 +39,7 @@ struct GivenData {
   /// As a reader of their files would give them.
   datasets::Splits splits(const TrainSettings& settings) const {
     datasets::Splits parts = test ? datasets::Splits{.train = train, .test = *test} : datasets::split_off_test(train);
-    if (!train.has_pictures())
-      datasets::standardise(parts, {.inputs = datasets::Inputs::kNumbers, .standardise = !settings.no_standardise});
+    datasets::standardise(parts, {.standardise = !settings.no_standardise});
     return parts;
   }
 };
@@ -54,6 +53,17 @@ void require_same_build(const Dataset& train, const Dataset& test) {
   if (columns(train.targets) != columns(test.targets)) differ("targets");
   if (train.scale != test.scale || train.zero_point != test.zero_point) differ("scales or zero points");
   if (train.class_names != test.class_names) differ("class_names");
+}
+
+/// Targets of pictures that load() has standardised, in the units of the data: train standardises them itself.
+void restore_targets(Dataset& part) {
+  if (!part.target_standard) return;
+  part.targets = part.targets.clone();
+  const std::span<float> values = part.targets.values<float>();
+  const std::size_t columns = part.target_standard->mean.size();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(part.target_standard->restored(i % columns, values[i]));
+  part.target_standard = nullptr;
 }
 
 /// Whole numbers are what a task predicts that predicts something.
@@ -131,6 +141,8 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
     throw py::value_error(concat("dataset: train takes pictures of 1 or 3 channels, not ", channels));
   if (data->train.standard || (data->test && data->test->standard))
     throw py::value_error("dataset: the numbers are standardised; train does that itself: give them as they were");
+  restore_targets(data->train);
+  if (data->test) restore_targets(*data->test);
   leave_to_arrays(settings, *data);
   for (const char* name : {"data_dir", "image_size", "colour", "mean", "std", "skip_broken", "inputs", "answers"})
     if (settings.contains(name))

@@ -1,5 +1,6 @@
 """Numbers in place of pictures: data sets of arrays and files, training loops, whole runs, integers and their units."""
 
+import json
 import os
 import sys
 import tempfile
@@ -250,6 +251,24 @@ class Runs(unittest.TestCase):
             with open(os.path.join(run, "summary.json"), encoding="utf-8") as summary:
                 self.assertIn('"test_r2"', summary.read())
 
+    def test_targets_of_pictures_are_standardised_once(self):
+        images, ages = np.clip(20 * X, 0, 255).astype(np.uint8).reshape(60, 4, 4), np.arange(60) % 7
+        settings = dict(model="mlp", width=0.25, task="regress", batch_size=20, steps=2, threads=1, float=True)
+        with tempfile.TemporaryDirectory() as folder:
+            run, path = os.path.join(folder, "run"), os.path.join(folder, "pictures.npz")
+            data = miniqat.Dataset(images, ages)
+            miniqat.train(run, dataset=(data, data), **settings)
+            with open(os.path.join(run, "dataset.json"), encoding="utf-8") as recorded:
+                self.assertAlmostEqual(json.load(recorded)["target_mean"][0], ages.mean(), places=4)
+            miniqat.train(run, resume=True, steps=3)
+            np.savez(path, x_train=images, y_train=Y[:60], x_test=images, y_test=Y[:60])
+            train, test = miniqat.load(path)
+            self.assertIsNotNone(train.target_mean)
+            again = os.path.join(folder, "again")
+            miniqat.train(again, dataset=(train, test), **settings)
+            with open(os.path.join(again, "dataset.json"), encoding="utf-8") as recorded:
+                self.assertAlmostEqual(json.load(recorded)["target_mean"][0], Y[:60].mean(), places=4)
+
     def test_groups_part_the_data_for_good(self):
         with tempfile.TemporaryDirectory() as folder:
             path, run = os.path.join(folder, "table.csv"), os.path.join(folder, "run")
@@ -284,6 +303,10 @@ class Runs(unittest.TestCase):
             batches = [next(miniqat.Loader(data, batch_size=8, shuffle=False))[0] for data in (as_it_is, varied)]
             np.testing.assert_array_equal(batches[0], as_it_is.images[:8])
             self.assertGreater(np.abs(batches[1] - varied.images[:8]).mean(), 0.1)
+            for keyword, value, limit in (("gain_db", float("nan"), "be in 0..60"), ("gain_db", 1e6, "be in 0..60"),
+                                          ("pad_to", -5, "not be negative")):
+                with self.subTest(keyword, value=value), self.assertRaisesRegex(miniqat.UsageError, f"^{keyword} must {limit}"):
+                    miniqat.load(path, **{keyword: value})
             with self.assertRaisesRegex(ValueError, "sounds that are varied"):
                 miniqat.train(os.path.join(folder, "run"), dataset=varied, model="mlp", no_standardise=True)
             windows, _ = miniqat.load(path, frames=3, no_standardise=True)

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -120,6 +121,21 @@ TEST_F(BrokenFilesTest, AResumedRunSkipsTheSameFiles) {
   // Another file that breaks leaves another run.
   put("pets/cat/12.png", "");
   expect_error(run("train --resume --steps 3 --out halves"), 1, {"has changed since the run began"});
+}
+
+TEST_F(BrokenFilesTest, MovedPicturesKeepTheirPartsWithoutTheBrokenOnes) {
+  put_pictures("pets");
+  put("pets/cat/10.png", "");
+  expect_success_with_notes(train("run", "--skip-broken"));
+  const auto accuracy = [&](const Arguments& line) {
+    const Outcome outcome = run(line + "--threads 1");
+    expect_success_with_notes(outcome);
+    return outcome.out.substr(std::min(outcome.out.find("accuracy"), outcome.out.size()));
+  };
+  const std::string before = accuracy("eval --run run");
+  expect_text(before, {"of 4)"});
+  fs::rename(path("pets"), path("moved"));
+  EXPECT_EQ(accuracy("eval --run run --dataset moved"), before);
 }
 
 TEST_F(BrokenFilesTest, OtherDataAreSkippedWhereACommandIsAskedTo) {

@@ -148,6 +148,23 @@ TEST_F(PredictNewTest, ColumnsAreThoseOfTheRun) {
   expect_error(program("predict sum --dataset more.csv"), 1, {"more.csv\" has the features a, b, Sum" + learned});
 }
 
+/// Without --target recordings have all columns to predict.
+TEST_F(PredictNewTest, TargetsOfOtherDataLieInTheOrderOfTheRun) {
+  std::string run_labels = "file,a,b\n", other_labels = "file,b,a\n";
+  for (int i = 0; i < 24; ++i) {
+    for (const char* folder : {"order/", "turned/"})
+      place_->write(concat(folder, i, ".csv"), concat(i, ".5\n", i + 1, ".5\n"));
+    run_labels += concat(i, ".csv,", i, ".5,", 100 - i, ".5\n");
+    other_labels += concat(i, ".csv,", 100 - i, ".5,", i, ".5\n");
+  }
+  place_->write("order/labels.csv", run_labels);
+  place_->write("turned/labels.csv", other_labels);
+  EXPECT_EQ(program(concat("train --epochs 1 --dataset ./order --out two", kShort)).status, 0);
+  EXPECT_EQ(program("eval two --threads 1").status, 0);
+  expect_error(program("eval two --dataset ./turned --threads 1"), 1,
+               {"eval_graph.json: its outputs are a, b, in this order, and the targets of ", "turned are b, a"});
+}
+
 /// As runs of before did: their names are unknown, and the order counts.
 TEST_F(PredictNewTest, WithoutRecordedNamesTheOrderCountsAndIsSaid) {
   std::filesystem::copy(path("sum"), path("older"), std::filesystem::copy_options::recursive);

@@ -90,6 +90,20 @@ TEST_F(WholeNumbersTest, ArePredictedWhereTheTaskIsARegression) {
   }
 }
 
+TEST_F(WholeNumbersTest, APictureAsAFileIsAnsweredInTheSameUnits) {
+  run(concat("train --float --epochs 2 --out run --dataset ./pictures --task regress", kShort));
+  datasets::Picture sixth = testing::make_picture(2, 2, 1);
+  sixth.pixels = {120, 121, 122, 123};
+  place_.write("sixth.png", testing::png_bytes(sixth));
+  const auto answer = [&](const std::string& picture) {
+    return nlohmann::json::parse(run("predict run " + picture + " --json --threads 1"))["pictures"][0]["outputs"];
+  };
+  // The first of the test part.
+  const nlohmann::json of_number = answer("0");
+  EXPECT_GT(of_number.at(0).get<double>(), 10) << "years";
+  EXPECT_EQ(answer("sixth.png"), of_number);
+}
+
 TEST_F(WholeNumbersTest, AreReadAlikeByAllCommands) {
   const std::string line = concat("train --dataset ages.csv --target age --task regress --float --epochs 30", kShort);
   run(line + "--out float");

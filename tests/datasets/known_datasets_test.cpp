@@ -22,6 +22,16 @@ class DataDirVariable : public ::testing::Test {
   static void set(const std::filesystem::path& path) { setenv("MINIQAT_DATA_DIR", path.c_str(), 1); }
 };
 
+TEST(KnownDatasets, PicturesTakeTheGridOfANetwork) {
+  const Splits own = load("synthetic", {}, {.train_size = 20, .test_size = 10});
+  const Splits splits = load("synthetic", {}, {.train_size = 20, .test_size = 10, .grid = CodeGrid{0.02F, 100}});
+  for (const Dataset* part : {&splits.train, &splits.test}) {
+    EXPECT_EQ(part->scale, 0.02F);
+    EXPECT_EQ(part->zero_point, 100);
+  }
+  EXPECT_NE(own.test.scale, 0.02F);
+}
+
 /// A CIFAR-10 of one black image a file, all with this label.
 void write_cifar10(const TempDir& dir, const std::string& folder, char label) {
   const std::string record = std::string(1, label) + std::string(3072, '\0');

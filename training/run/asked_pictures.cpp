@@ -59,11 +59,10 @@ AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::s
   const auto count = std::ssize(files);
   AskedPictures pictures{.data = {.name = "files",
                                   .images = Tensor({count, example[0], example[1], example[2]}, DType::kUInt8),
-                                  .classes = network.classes,
                                   .scale = datasets::scale_of(how.pictures),
-                                  .zero_point = datasets::zero_point_of(how.pictures),
-                                  .class_names = network.class_names},
+                                  .zero_point = datasets::zero_point_of(how.pictures)},
                          .from_files = true};
+  describe_outputs(network, pictures.data);
   std::uint8_t* pixels = pictures.data.images.values<std::uint8_t>().data();
   for (const std::string& file : files) {
     const Tensor picture = datasets::read_picture(file, how.pictures);

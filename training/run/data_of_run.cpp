@@ -81,20 +81,23 @@ std::vector<double> weights_in_file(const std::string& file, const datasets::Dat
 
 datasets::LoadOptions load_options(const TrainedOn& network, const std::string& dataset) {
   datasets::LoadOptions options{.least_classes = network.classes, .class_names = network.class_names};
-  if (!datasets::is_path(dataset) && !draws_sounds(dataset)) return options;
+  const bool is_own = dataset == network.settings.dataset;
+  const datasets::PictureOptions grid = picture_grid(network.settings);
+  if (!datasets::is_path(dataset) && !draws_sounds(dataset)) {
+    if (!is_own) options.grid = CodeGrid{datasets::scale_of(grid), static_cast<float>(datasets::zero_point_of(grid))};
+    return options;
+  }
   options.numbers = number_options(network.settings);
   options.sounds = network.settings.sounds.options(dataset);
   options.numbers.standard = network.standard;
   options.numbers.target_standard = network.target_standard;
   options.numbers.features = network.input_names;
   options.numbers.channels = network.images.channels();
-  if (!datasets::is_path(dataset)) {
-    options.snr_db = network.settings.sounds.snr_db;
-    return options;
-  }
-  options.pictures = picture_grid(network.settings);
+  if (!is_own && options.numbers.inputs == datasets::Inputs::kAuto) options.numbers.inputs = network.inputs;
+  if (!datasets::is_path(dataset)) return options.snr_db = network.settings.sounds.snr_db, options;
+  options.pictures = grid;
   options.skip_broken = network.settings.skip_broken;
-  if (dataset != network.settings.dataset && network.images.rank() == 4)
+  if (!is_own && network.images.rank() == 4)
     datasets::set_shape(options.pictures, {network.images[1], network.images[2], network.images[3]});
   return options;
 }

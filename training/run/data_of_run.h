@@ -24,6 +24,8 @@ struct TrainedOn {
   /// The shape of the network's pictures, [n, h, w, c].
   Shape images;
   int classes = 0;
+  /// Whether it was trained on pictures or on numbers; kAuto where nobody knows it.
+  datasets::Inputs inputs = datasets::Inputs::kAuto;
   /// Numbers that it gives for an example.
   std::int64_t outputs = 0;
   /// Empty where nobody knows them; of the features, too.
@@ -37,8 +39,9 @@ struct TrainedOn {
 /// What a run records its numbers, or its targets, to be standardised with; null without.
 std::shared_ptr<const datasets::Standard> recorded_standard(const RunDirectory& run, bool of_targets);
 
-/// How a data set is read for such a network. A user's own files other than those it was trained on take on the size,
-/// the colour, mean and deviation of those, and classes have the numbers that they had there.
+/// How a data set is read for such a network. Pictures other than those it was trained on take on the mean and
+/// deviation of those, a user's own files the size and the colour, too, and arrays are what they were, pictures or
+/// numbers. Classes have the numbers that they had there.
 datasets::LoadOptions load_options(const TrainedOn& network, const std::string& dataset);
 
 /// Gives examples without answers what the network knows of these: names of classes, and the units of its outputs.

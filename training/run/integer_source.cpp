@@ -8,8 +8,6 @@
 #include "core/engine/session.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "core/text/quote.h"
-#include "core/text/suggest.h"
 #include "datasets/loader.h"
 #include "quantize/convert/convert.h"
 #include "quantize/fake_quant.h"
@@ -147,19 +145,7 @@ void require_pictures_fit(const integer::Model& model, const Shape& example, con
          " are ", example);
 }
 
-namespace {
-
-/// Classes are linked by their names while they are read. Numbers and labels may be called otherwise than the model's,
-/// but those of the same names lie in the same order.
-void require_order_of(const integer::Model& model, const Task& task, const datasets::Dataset& dataset,
-                      const std::string& source) {
-  const std::vector<std::string> ours = output_names(dataset, task), &theirs = model.class_names;
-  if (&task != &classification() && ours != theirs && std::ranges::is_permutation(ours, theirs))
-    fail(source, ": its outputs are ", printable(joined(theirs)), ", in this order, and the targets of ", dataset.name,
-         " are ", printable(joined(ours)));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void require_fit(const integer::Model& model, const Task& task, const datasets::Dataset& dataset,
                  const std::string& source) {
@@ -167,7 +153,7 @@ void require_fit(const integer::Model& model, const Task& task, const datasets::
   const Shape& outputs = model.tensor(model.output).shape;
   if (const std::int64_t needed = task.outputs_for(dataset); outputs.elements() != needed)
     fail(source, ": the ", task.outputs, " are ", outputs, ", ", dataset.name, " needs ", Shape{needed});
-  require_order_of(model, task, dataset, source);
+  require_order_of(model.class_names, task, dataset, source);
 }
 
 Tensor as_input(const CodedTensor& examples, const integer::Grid& input) {

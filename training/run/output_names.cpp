@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/text/error.h"
 #include "core/text/json.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "training/run/data_of_run.h"
 
 namespace miniqat::training {
@@ -26,6 +29,14 @@ std::vector<std::string> output_names(const datasets::Dataset& data, const Task&
   if (&task == &reconstruction()) return names;
   std::ranges::transform(data.target_names, std::back_inserter(names), plain);
   return names;
+}
+
+void require_order_of(const std::vector<std::string>& outputs, const Task& task, const datasets::Dataset& data,
+                      const std::string& source) {
+  const std::vector<std::string> ours = output_names(data, task);
+  if (&task != &classification() && ours != outputs && std::ranges::is_permutation(ours, outputs))
+    fail(source, ": its outputs are ", printable(joined(outputs)), ", in this order, and the targets of ", data.name,
+         " are ", printable(joined(ours)));
 }
 
 std::vector<std::string> recorded_output_names(const RunDirectory& run, const Task& task) {

@@ -71,6 +71,15 @@ TEST(CsvTest, ACompressedTableOfManyBlocksIsReadWhole) {
   EXPECT_TRUE(std::ranges::equal(read.images.values<std::uint8_t>(), plain.images.values<std::uint8_t>()));
 }
 
+TEST(CsvTest, TheSizeThatIsGivenComesBeforeASquare) {
+  const testing::TempDir dir;
+  std::string row = "1";
+  for (int pixel = 0; pixel < 144; ++pixel) row += concat(",", pixel);
+  const auto path = dir.write("table.csv", row + "\n");
+  EXPECT_EQ(read_csv_pictures(path, {12, 4}).images.shape(), (Shape{1, 12, 4, 3}));
+  EXPECT_EQ(read_csv_pictures(path, {0, 0}).images.shape(), (Shape{1, 12, 12, 1}));
+}
+
 TEST(CsvTest, SemicolonsAreNamed) {
   const testing::TempDir dir;
   dir.write("table.csv", "1,2,3,4,5\n0;6;7;8;9\n");

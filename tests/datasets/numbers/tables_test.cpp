@@ -248,6 +248,23 @@ TEST(NumberTables, RecordingsAreATableEach) {
        {.group_by = "^(\\w+)-", .test_groups = {"ben"}}});
 }
 
+TEST(NumberTables, PartsOfRecordingsHaveTheSameColumns) {
+  const std::string train =
+      "== train/labels.csv\nfile,a,b\na.csv,1,2\nb.csv,3,4\n== train/a.csv\n1\n2\n== train/b.csv\n3\n4\n";
+  const auto one = [&](const std::string& test, const char* gives) {
+    const std::string files = train + test;
+    expect({files.c_str(), gives});
+  };
+  const std::string steps = "\n== test/a.csv\n5\n6";
+  one("== test/labels.csv\nfile,a,b\na.csv,5,6" + steps,
+      "train [2,2,1] 1 2 3 4, 2 targets a b: 1 2 3 4 | test [1,2,1] 5 6, 2 targets a b: 5 6");
+  one("== test/labels.csv\nfile,b,a\na.csv,6,5" + steps,
+      "error: test/labels.csv\" has the columns b, a to predict, in this order, ");
+  one("== test/labels.csv\nfile,a\na.csv,5" + steps,
+      "error: test/labels.csv\" has the columns a to predict, in this order, ");
+  one("== test/a.csv\n5\n6", "error: test\" was taken for the test part, but holds no labels.csv with recordings");
+}
+
 /// What is filled up counts in no mean.
 TEST(NumberTables, FilledUpSeriesAreStandardisedByTheirSteps) {
   const testing::TempDir place;

@@ -207,6 +207,19 @@ TEST_F(PartFoldersTest, LinksToNothingAreBrokenFiles) {
   EXPECT_TRUE(mentions(notes(true), {"left out 1 .txt file", "skipped 2 of 27 files"}));
 }
 
+TEST_F(PartFoldersTest, ALinkToAFolderAroundItIsAnError) {
+  put_pets();
+  for (const char* target : {"..", "."}) {
+    fs::create_directory_symlink(target, under("cat/again"));
+    EXPECT_TRUE(mentions(error(), {"cat/again\" is a link to ", "a folder around it: remove it"})) << target;
+    fs::remove(under("cat/again"));
+  }
+  place_.write("elsewhere/90.png", picture(90));
+  fs::create_directory_symlink(place_.path() / "elsewhere", under("cat/more"));
+  const Splits splits = load_pets();
+  EXPECT_EQ(splits.train.size() + splits.test.size(), 25);
+}
+
 TEST_F(PartFoldersTest, NoFifoIsEverOpened) {
   put_pets();
   make_fifo("cat/30.png");

@@ -85,8 +85,12 @@ TEST_F(SoundFoldersTest, TheFolderOfAClassMayBeALink) {
   EXPECT_TRUE(mentions(load().remarks().notes.front(), {"left out 1 link to folders below the folder of a class"}));
 }
 
-TEST_F(SoundFoldersTest, AClassThatLeadsNowhereIsAnErrorInAPart) {
-  for (const char* part : {"train", "test"}) write(concat(part, "/low/0.wav"), tone(1000));
+TEST_F(SoundFoldersTest, PartsHaveSoundsAndEachClassLeadsSomewhere) {
+  for (const char* file : {"train/low/0.wav", "test/low/notes", "more/0.wav"}) write(file, tone(1000));
+  EXPECT_TRUE(mentions(error_of([&] { load(); }), {"sounds/test\" was taken for the test part, but holds no sounds"}));
+  for (const char* file : {"train/high/0.wav", "test/low/0.wav"}) write(file, tone(1000));
+  EXPECT_TRUE(mentions(joined(load().remarks().notes, "|"), {"sounds: left out 1 folder: more"}));
+  std::filesystem::remove_all(place_.path() / "sounds/train/high");
   std::filesystem::create_directory_symlink("../../gone", place_.path() / "sounds/train/high");
   EXPECT_TRUE(mentions(error_of([&] { load(); }), {"train/high", "which is not there"}));
 }

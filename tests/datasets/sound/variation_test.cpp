@@ -85,6 +85,20 @@ TEST(SoundVariation, NoiseIsAddedAtARatioOfThePowers) {
                        {"no sounds", "empty"}));
 }
 
+TEST(SoundVariation, NoiseOfWhichNoSampleIsLeftIsAnError) {
+  const testing::TempDir place;
+  place.write("noise/hall.wav", testing::tone(300, 77));
+  place.write("noise/click.wav", testing::tone(300, 1));
+  SoundOptions options = raw(100);
+  const SoundVariation variation{.noise = place.path() / "noise"};
+  const auto error = [&] { return error_of([&] { VariedSounds(options, variation, {}); }); };
+  EXPECT_EQ(error(), "");
+  // The test part has the end of each.
+  options.silence = 30;
+  EXPECT_TRUE(
+      mentions(error(), {"a sound in ", "/noise\", the folder of noise, is too short: no sample is left of it"}));
+}
+
 TEST(SoundVariation, AWindowTakesWhatALongerRecordingHasBesideIt) {
   SoundOptions options{.features = Features::kLogMel,
                        .rate = 8000,

@@ -1,0 +1,42 @@
+#include "training/run/data_of_run.h"
+
+#include <gtest/gtest.h>
+
+namespace miniqat::training::data_of_run_test {
+namespace {
+
+constexpr const char* kOwn = "/somewhere/own.npz";
+
+TEST(OtherData, PicturesThatHaveANameTakeOnTheGridOfTheRun) {
+  TrainSettings settings;
+  settings.dataset = kOwn;
+  settings.mean = 0.5;
+  settings.deviation = 0.25;
+  const TrainedOn network{.settings = settings, .images = {4, 28, 28, 1}};
+  const std::optional<CodeGrid> grid = load_options(network, "mnist").grid;
+  ASSERT_TRUE(grid);
+  EXPECT_FLOAT_EQ(grid->scale, 1 / (255 * 0.25F));
+  EXPECT_EQ(grid->zero_point, 128);
+  settings.dataset = "mnist";
+  EXPECT_FALSE(load_options(network, "mnist").grid) << "the run's own";
+  EXPECT_TRUE(load_options(network, "fashion-mnist").grid);
+}
+
+TEST(OtherData, ArraysAreReadAsWhatTheRunWasTrainedOn) {
+  using enum datasets::Inputs;
+  TrainSettings settings;
+  settings.dataset = kOwn;
+  TrainedOn network{.settings = settings, .images = {4, 12, 12, 1}};
+  const auto inputs_of = [&](const char* dataset) { return load_options(network, dataset).numbers.inputs; };
+  EXPECT_EQ(inputs_of("/somewhere/other.npz"), kAuto) << "nobody knows it";
+  for (const datasets::Inputs inputs : {kNumbers, kPictures}) {
+    network.inputs = inputs;
+    EXPECT_EQ(inputs_of("/somewhere/other.npz"), inputs);
+    EXPECT_EQ(inputs_of(kOwn), kAuto) << "as the run read them";
+  }
+  settings.inputs = kNumbers;
+  EXPECT_EQ(inputs_of("/somewhere/other.npz"), kNumbers) << "what the run was asked for";
+}
+
+}  // namespace
+}  // namespace miniqat::training::data_of_run_test
