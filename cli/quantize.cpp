@@ -57,9 +57,9 @@ FlagChanges training_changes() {
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training pictures; 0: no estimate; default: 50 if the network has batch norms and no --freeze-bn-delay, else 0"}};
   for (const char* setting : {"model", "dataset"}) changes.shown_defaults[setting] = "";
   for (const char* setting :
-       {"data_dir", "augment", "shift_ms", "gain_db", "noise", "noise_db", "class_weights", "batch_size", "optimizer",
-        "huber", "momentum", "nesterov", "weight_decay", "decay_all", "label_smoothing", "seed", "shards",
-        "threads_per_shard", "log_every", "save_every"})
+       {"data_dir",        "augment",   "shift_ms", "gain_db",           "noise",     "noise_db",     "class_weights",
+        "batch_size",      "optimizer", "huber",    "momentum",          "nesterov",  "weight_decay", "decay_all",
+        "label_smoothing", "seed",      "shards",   "threads_per_shard", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
   for (const char* setting : {"validation", "bn_fold", "sums_bits", "reestimate"}) changes.shown_defaults[setting] = "";
   changes.groups = groups_of_training();
@@ -107,7 +107,6 @@ FloatRun source_of(const QuantizeArguments& arguments, const SettingFlags<TrainS
 QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFlags& flags) {
   const FloatRun source = source_of(arguments, flags.training);
   QuantizationPlan plan{.run = arguments.run};
-  if (!source.is_run()) plan.model_hash = model_hash(source.settings.model);
   flags.calibration.apply(plan.calibrate);
   check_calibration(flags.calibration, plan.calibrate);
   plan.training = quantization_defaults(source);

@@ -16,6 +16,7 @@
 #include "core/threads/parallel.h"
 #include "distributed/launch.h"
 #include "training/model_source.h"
+#include "training/quantize/quantization_plan.h"
 #include "training/run/data_of_run.h"
 #include "training/settings/usage_error.h"
 #include "training/train/run_settings.h"
@@ -128,7 +129,14 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   train_and_show(settings, asked_data_dir, run, arguments, extras);
 }
 
-/// Refuses to resume a run of `quantize`: its table compares networks, and would not fit a longer training.
+/// A run of `quantize` has a table that compares networks, and would not fit a longer training or another one.
+void refuse_stage_of_quantize(const RunDirectory& run, const std::string& what) {
+  if (const auto whole = quantization_of_trained(run))
+    throw UsageError(concat(what, ": ", run.path().string(), " holds the training of the run of quantize in ",
+                            whole->string(), ", whose table would no longer fit"));
+}
+
+/// Refuses to resume a run of `quantize`.
 void refuse_run_of_quantize(const std::filesystem::path& folder) {
   if (!is_there(folder / "quantize.json")) return;
   const std::string name = folder.string(), word = shell_path(folder);
@@ -161,6 +169,8 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   const std::string asked_data_dir = wanted.data_dir;
   wanted.data_dir = resolved_data_dir(wanted.dataset, wanted.data_dir);
   require_same_run(wanted, extras.begun);
+  for (const char* longer : {"epochs", "steps"})
+    if (flags.was_given(longer)) refuse_stage_of_quantize(run, flag_of(longer));
   check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));
   train_and_show(wanted, asked_data_dir, run, arguments, extras);
@@ -188,7 +198,8 @@ Flag add_rare_flags(Command& command, TrainArguments& arguments, std::string& tr
   };
   add(command.option("--config", arguments.config,
                      "a JSON file with settings, as a run's config.json; flags win over it"));
-  add(command.option("--stop-at", arguments.extras.stop_at, "end after this step, to be resumed later").positive());
+  add(command.option("--stop-at", arguments.extras.stop_at, "end after this step, to be resumed later")
+          .in_range(std::int64_t{1}, kMostSteps));
   add(command.flag("--verbose", arguments.verbose,
                    "print the rewrite's report, the plan's memory and every name of --init-checkpoint"));
   return add(

@@ -72,6 +72,7 @@ TEST_F(LateFoldingTest, FromAnotherFoldingRangesOfWeightsStartAnew) {
   const Json of_weights = {"conv1/weights_quant/max", "conv1/weights_quant/min", "fc/weights_quant/max",
                            "fc/weights_quant/min"};
   EXPECT_EQ(starts_from("tf", "late", kLate), of_weights);
+  EXPECT_EQ(starts_from("tf/checkpoint.safetensors", "of-file", kLate), of_weights);
   EXPECT_EQ(starts_from("late", "later", kLate), Json());
   EXPECT_EQ(starts_from("late", "single", {"--bn-fold", "single"}), of_weights);
   EXPECT_EQ(starts_from("tf", "second", {"--bn-fold", "single"}), Json());

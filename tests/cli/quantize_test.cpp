@@ -75,13 +75,18 @@ TEST_F(QuantizeTest, PrintsATableAndMakesARunThatEveryCommandTakes) {
   if (chosen != "calibrated") expect_success(program({"reestimate", "--run", "run", "--out", "again"}));
 }
 
-TEST_F(QuantizeTest, ReestimateLeavesWhatTheTableIsOf) {
+TEST_F(QuantizeTest, OtherCommandsLeaveWhatTheTableIsOf) {
   expect_success(quantize("table", {}, "norm"));
   for (const std::string run : {"table", "table/trained", "table/trained/"}) {
     const std::string checkpoint = bytes_of(path(run) / "checkpoint.safetensors");
     expect_error(program({"reestimate", "--run", run}), 2, {"--run: " + run, "quantize.json", "--out DIR"});
     EXPECT_TRUE(bytes_of(path(run) / "checkpoint.safetensors") == checkpoint) << run;
   }
+  const std::string trained = bytes_of(path("table/trained/checkpoint.safetensors"));
+  for (const std::string flag : {"--epochs", "--steps"})
+    expect_error(program({"train", "--resume", "--out", "table/trained", flag, "100"}), 2,
+                 {flag + ": table/trained holds the training of the run of quantize in ", "/table, whose table"});
+  EXPECT_TRUE(bytes_of(path("table/trained/checkpoint.safetensors")) == trained);
   expect_success(program({"reestimate", "--run", "table/trained", "--out", "trained"}));
   expect_success(program({"reestimate", "--run", "trained"}));
 }

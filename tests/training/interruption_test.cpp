@@ -46,6 +46,15 @@ class Signal : public RunObserver {
 
 constexpr std::int64_t kNever = std::int64_t{1} << 40;
 
+/// A signal that comes when step `last` has been taken.
+struct SignalAfterStep : Signal {
+  explicit SignalAfterStep(std::int64_t last) : Signal(kNever), last(last) {}
+  void on_step(const StepReport& report) override {
+    if (report.step == last) last_point = points - 1;
+  }
+  std::int64_t last;
+};
+
 /// Points from the first of `all` to the last but one: so many and one more in scripts/nightly, a quarter otherwise.
 std::vector<std::int64_t> points_of(std::int64_t all, std::int64_t places) {
   if (!testing::tries_all_cases()) places /= 4;
@@ -121,6 +130,28 @@ TEST_F(InterruptionTest, SoDoesOneInSlicesThatEstimatesItsStatistics) {
   estimating.reestimate = 3;
   estimating.validation = 4;
   expect_same_wherever_it_ends(estimating);
+}
+
+/// Ranges are calibrated after step 3, where the run is to stop, and step 8, the end of the epoch.
+TEST_F(InterruptionTest, AStepHasItsLineIfASignalEndsTheCalibrationBehindIt) {
+  TrainSettings learning = settings();
+  learning.rewrite.ranges = quantize::RangeChoice::kLearned;
+  learning.rewrite.quant_delay = 9;
+  RunObserver silent;
+  const testing::RunFiles whole = train_new("whole", learning, silent);
+  for (const std::int64_t step : {3, 8}) {
+    const std::string name = "run" + std::to_string(step);
+    {
+      SignalAfterStep signal(step);
+      train(learning, RunDirectory::fresh(path(name), "none"), {}, signal);
+    }
+    EXPECT_EQ(testing::step_of(path(name)), step);
+    EXPECT_TRUE(testing::losses_of(path(name)).contains(step));
+    train(learning, RunDirectory::resume(path(name)), {.resume = true, .begun = learning}, silent);
+    const testing::RunFiles found = testing::files_of(path(name));
+    EXPECT_EQ(found.metrics, whole.metrics) << "the accuracy of step 8 is that of calibrated ranges";
+    EXPECT_TRUE(found.checkpoint == whole.checkpoint);
+  }
 }
 
 TEST_F(InterruptionTest, ARunThatIsStoppedAmidItsEvaluationSaysSo) {

@@ -28,7 +28,7 @@ struct ListedRun {
   /// The measure of the run's task that decides, on the whole test part: the accuracy of classes. None before the end
   /// of a run that has a validation part.
   std::optional<Measure> test = {};
-  /// That measure on the validation part.
+  /// The measure on the validation part.
   std::optional<Measure> validation = {};
   /// What decides about the runs of its task; null where nobody knows this.
   const MeasureKind* decides = nullptr;

@@ -33,7 +33,9 @@ std::int64_t fewest_bits(std::int64_t all, const std::vector<quantize::LayerBits
 }
 
 std::int64_t fewest_weight_bits(const RewriteSettings& settings) {
-  return fewest_bits(settings.weight_bits, settings.layer_bits, &quantize::LayerBits::weight_bits);
+  const std::int64_t all =
+      std::min<std::int64_t>(settings.weight_bits, settings.ends_bits.value_or(settings.weight_bits));
+  return fewest_bits(all, settings.layer_bits, &quantize::LayerBits::weight_bits);
 }
 
 std::int64_t fewest_activation_bits(const RewriteSettings& settings) {
@@ -113,13 +115,17 @@ TrainSettings quantization_defaults(const FloatRun& run) {
 }
 
 FloatRun float_source(const QuantizationPlan& plan) {
-  if (!plan.run.empty()) return read_float_run(plan.run);
   const std::string& model = plan.training.model;
-  if (model_hash(model) != plan.model_hash)
+  if (plan.run.empty() && model_hash(model) != plan.source_hash)
     fail(
         model,
         ", or a file of its weights, has changed since the run began; begin anew with another --out, or with --overwrite");
-  return read_float_model(plan.training);
+  if (plan.run.empty()) return read_float_model(plan.training);
+  FloatRun run = read_float_run(plan.run);
+  if (!plan.source_hash.empty() && variables_hash(run.checkpoint_name) != plan.source_hash)
+    fail("the float run in ", plan.run,
+         " has changed since this one began; begin anew with another --out, or with --overwrite");
+  return run;
 }
 
 bool has_seen_validation(const FloatRun& run) { return run.is_run() && run.settings.validation == 0; }
@@ -139,6 +145,7 @@ void complete(TrainSettings& settings, const FloatRun& run) {
 }
 
 void settle(QuantizationPlan& plan, const FloatRun& source, const std::set<std::string>& given) {
+  plan.source_hash = source.is_run() ? variables_hash(source.checkpoint_name) : model_hash(source.settings.model);
   TrainSettings& training = plan.training;
   training.dataset = source.settings.dataset;
   if (given.contains("validation") && training.validation < 1)
@@ -192,9 +199,10 @@ Json plan_to_json(const QuantizationPlan& plan) {
   Json json;
   if (plan.run.empty()) {
     json["model"] = plan.training.model;
-    json["model_hash"] = plan.model_hash;
+    json["model_hash"] = plan.source_hash;
   } else {
     json["run"] = plan.run;
+    json["run_hash"] = plan.source_hash;
   }
   json["calibration"] = settings_to_json(plan.calibrate);
   json["training"] = settings_to_json(plan.training);
@@ -208,8 +216,9 @@ QuantizationPlan read_plan(const RunDirectory& run) {
   QuantizationPlan plan;
   const bool has_model = json.is_object() && json.contains("model_hash");
   const char* key = has_model ? "model_hash" : "run";
-  if (!field_from_json(part_of(json, key, source), has_model ? plan.model_hash : plan.run))
+  if (!field_from_json(part_of(json, key, source), has_model ? plan.source_hash : plan.run))
     fail(source, ": \"", key, "\" is not a text");
+  if (!has_model) plan.source_hash = text_at(json, "run_hash");
   settings_from_json(part_of(json, "calibration", source), plan.calibrate, source);
   plan.training = recorded_settings(part_of(json, "training", source), source);
   RewriteSettings& rewrite = plan.training.rewrite;

@@ -16,8 +16,8 @@ namespace miniqat::training {
 struct QuantizationPlan {
   /// The directory of a float run; "": the ONNX model in training.model with its weights.
   std::string run;
-  /// model_hash() of that model; "" with a run.
-  std::string model_hash = {};
+  /// model_hash() of that model, variables_hash() of the run's checkpoint; "" in a plan of an earlier version.
+  std::string source_hash = {};
   CalibrateSettings calibrate = {};
   /// Settings of the training; both stages share its bits, data, validation part and threads.
   TrainSettings training = {};
@@ -53,8 +53,8 @@ void complete(TrainSettings& settings, const FloatRun& run);
 /// throws.
 void settle(QuantizationPlan& plan, const FloatRun& source, const std::set<std::string>& given);
 
-/// The float run of the plan, or its model. Throws what read_float_run() and read_float_model() throw, and Error for a
-/// model file that has changed since the plan was made.
+/// The float run of the plan, or its model. Throws what read_float_run() and read_float_model() throw, and Error for
+/// one that has changed since the plan was made.
 FloatRun float_source(const QuantizationPlan& plan);
 
 /// Whether the float run has trained with the validation part, as far as is known: nobody knows it of a model.

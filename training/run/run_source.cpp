@@ -3,77 +3,48 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
-#include <set>
 
 #include "core/files/files.h"
-#include "core/graph/source_ops.h"
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/known_datasets.h"
 #include "importers/onnx/import.h"
 #include "quantize/fake_quant.h"
-#include "quantize/quantizers.h"
 #include "training/run/data_of_run.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
+#include "training/run/output_names.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {
 namespace {
 
-/// The step that a file of variables is of; none where it names none. (Reading it all is what the caller does next.)
-std::optional<std::int64_t> step_of(const std::filesystem::path& file) {
-  const Safetensors content = read_safetensors(file);
-  const auto step = content.tensors.find("session:step");
-  if (step == content.tensors.end() || step->second.dtype() != DType::kInt64 || step->second.elements() != 1) return {};
-  return *step->second.data<std::int64_t>();
-}
-
-bool is_complete(const RunDirectory& run) {
-  const Json summary = json_if_there(run.summary());
-  return summary.is_object() && summary.value("complete", false);
-}
-
-/// The step that the run's checkpoint is of; none without a checkpoint.
-std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
-  if (!is_there(run.checkpoint())) return {};
-  const std::optional<std::int64_t> step = step_of(run.checkpoint());
-  if (!step) fail(run.checkpoint().string(), ": \"session:step\" is missing");
-  return step;
-}
-
-bool dampens(const RunDirectory& run) {
-  const Json config = read_json(run.config());
-  return config.is_object() && config.value("dampening", Json(0)) > 0;
-}
-
-std::string how_to_go_on(const RunDirectory& run, std::optional<std::int64_t> step) {
-  const std::string failure = run.metrics().failure_after(step.value_or(0));
-  return failure.empty() ? " (miniqat train --resume goes on)"
-                         : concat(" (", failure, "; ", after_non_finite(dampens(run)), ")");
-}
-
-std::string state_of_unfinished(const RunDirectory& run, std::optional<std::int64_t> step) {
-  const std::string place = step ? concat("its checkpoint is of step ", *step) : "it has no checkpoint yet";
-  return concat("the run in ", run.path().string(), " is unfinished: ", place, how_to_go_on(run, step));
-}
-
-std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
-  return "note: " + state_of_unfinished(run, step);
+datasets::Inputs recorded_inputs(const RunDirectory& run) {
+  if (recorded_of_data(run, "inputs") == "numbers") return datasets::Inputs::kNumbers;
+  return recorded_of_data(run, "input_scale").is_number() ? datasets::Inputs::kPictures : datasets::Inputs::kAuto;
 }
 
 TrainedOn trained_on(const RunSource& run, const Classifier& network) {
   return {.settings = run.settings,
           .images = network.images.shape(),
           .classes = network.task == &classification() ? static_cast<int>(network.outputs()) : 0,
+          .inputs = recorded_inputs(run.directory),
           .outputs = network.outputs(),
           .class_names = recorded_names(run.directory, "class_names"),
           .input_names = recorded_names(run.directory, "input_names"),
           .standard = recorded_standard(run.directory, false),
           .target_standard = recorded_standard(run.directory, true)};
+}
+
+/// A run that is made on a data set with a name reads it on that one's own grid.
+void require_grid_of(const std::string& dataset, const CodeGrid& grid, const std::string& run) {
+  const datasets::KnownDataset& known = datasets::find_dataset(dataset);
+  if (known.kind() == datasets::DataKind::kNamedPictures &&
+      (known.scale != grid.scale || static_cast<float>(known.zero_point) != grid.zero_point))
+    fail("the pixels of the run in ", run, " have another mean or deviation than those of ", dataset,
+         "; give pictures as files, or leave --dataset out");
 }
 
 Classifier fitting_classifier(const std::string& source, const Task& task, const datasets::Dataset& pictures) {
@@ -91,75 +62,7 @@ bool lacks_answers(const datasets::Dataset& part, const Task& task) {
   return &task != &reconstruction();
 }
 
-constexpr std::size_t kShown = 8;
-
-std::string list_text(const std::string& what, const std::vector<std::string>& names, bool all) {
-  const std::size_t shown = all ? names.size() : std::min(names.size(), kShown);
-  const std::string head = concat("  ", what, std::string(9 - what.size(), ' '));
-  std::string text;
-  for (std::size_t i = 0; i < shown; ++i) text += head + printable(names[i]) + "\n";
-  if (shown < names.size()) text += concat(head, "... and ", names.size() - shown, " more (--verbose lists all)\n");
-  return text;
-}
-
-/// Takes out the ranges of weights, which are those of folded weights in the one network and of raw ones in the other,
-/// if the run folds batch norms late and the graph does not, or the reverse. Returns their names.
-std::vector<std::string> drop_refolded(const RunDirectory& run, const Graph& graph, NamedTensors& tensors) {
-  const quantize::Quantization theirs = quantization_of(run);
-  if (theirs.is_float() || theirs.late == quantize::quantization_of(graph).late) return {};
-  std::vector<std::string> dropped;
-  for (const Node* node : graph.nodes()) {
-    if (node->as<quantize::FakeQuant>() == nullptr || !quantize::quantizes_weights(*node)) continue;
-    for (const int end : {1, 2})
-      if (const std::string& name = node->input(end).node->name(); tensors.erase(name) > 0) dropped.push_back(name);
-  }
-  return dropped;
-}
-
-/// The numbers of the variables do not depend on the size of the pictures or the steps; a model that leaves it open
-/// gets the graph's.
-NamedTensors onnx_variables(const std::filesystem::path& path, const Graph& graph) {
-  importers::ImportOptions options{.keeps_size = true};
-  for (const Node* node : graph.nodes()) {
-    const Shape& shape = node->output_specs()[0].shape;
-    if (node->as<Placeholder>() == nullptr || shape.rank() < 3) continue;
-    options.height = shape[1];
-    options.width = shape[2];
-  }
-  return importers::import_onnx(path, options).variables;
-}
-
 }  // namespace
-
-std::string after_non_finite(bool dampens) {
-  return concat("--resume would come to the same: begin anew with --overwrite and, say, a lower --learning-rate",
-                dampens ? " or --dampening" : "");
-}
-
-std::string unfinished_note(const RunDirectory& run) {
-  return is_complete(run) ? "" : note_on(run, checkpointed_step(run));
-}
-
-void require_complete(const RunDirectory& run) {
-  if (!is_complete(run)) fail(state_of_unfinished(run, checkpointed_step(run)));
-}
-
-TrainedVariables trained_variables(const std::filesystem::path& path) {
-  std::error_code failure;
-  if (!std::filesystem::is_directory(path, failure)) {
-    if (step_of(path) == 0) fail(path.string(), " is the checkpoint of step 0: nothing has been trained yet");
-    return {.file = path, .note = {}};
-  }
-  const RunDirectory run = RunDirectory::open(path);
-  if (is_complete(run)) return {.file = run.checkpoint(), .note = {}};
-  const std::optional<std::int64_t> step = checkpointed_step(run);
-  if (step.value_or(0) == 0)
-    fail("the run in ", path.string(), " has ",
-         step ? "only the checkpoint of step 0, that of its beginning"
-              : concat("no checkpoint yet: there is no ", run.checkpoint().string()),
-         how_to_go_on(run, step));
-  return {.file = run.checkpoint(), .note = note_on(run, step)};
-}
 
 quantize::Quantization quantization_of(const RunDirectory& run) {
   return quantize::quantization_of(read_network(run.train_graph()));
@@ -206,11 +109,23 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
   options.train_optional = options.whole_as_test = !is_own;
   options.answers_optional = answers_optional && !is_own;
   datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
+  require_order_of(recorded_output_names(run.directory, *network.task), *network.task, data.test, graph);
   if (is_own) return with_validation_part(data, run.settings);
   if (lacks_answers(data.test, *network.task)) {
     for (datasets::Dataset* part : {&data.train, &data.test, data.validation ? &*data.validation : nullptr})
       if (part != nullptr && part->images.defined()) describe_outputs(trained, *part);
     return data;
+  }
+  // The split counts broken files, too, so only the reader can part what is left.
+  if (is_gone(run.settings.dataset) && !data.remarks().skipped.empty() && !data.train.images.defined()) {
+    options.whole_as_test = false;
+    try {
+      const datasets::Splits parts = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
+      return moved_data(run.directory, run.settings, parts).value_or(data);
+    } catch (const Error&) {
+      // Other data, too few for parts.
+      return data;
+    }
   }
   return moved_data(run.directory, run.settings, data).value_or(data);
 }
@@ -289,6 +204,7 @@ FloatRunData load_data(const FloatRun& run, const std::string& dataset, const st
   TrainedOn trained{.settings = run.settings, .images = network.images.shape(), .class_names = run.class_names};
   if (network.task == &classification()) trained.classes = static_cast<int>(network.outputs());
   if (run.is_run()) {
+    trained.inputs = recorded_inputs(RunDirectory::open(run.path));
     trained.input_names = recorded_names(RunDirectory::open(run.path), "input_names");
     trained.standard = recorded_standard(RunDirectory::open(run.path), false);
     trained.target_standard = recorded_standard(RunDirectory::open(run.path), true);
@@ -300,8 +216,12 @@ FloatRunData load_data(const FloatRun& run, const std::string& dataset, const st
   options.accept_kind = [&](datasets::DataKind kind) {
     require_kind_fits(kind, Shape(run.evaluation.images.shape().extents().subspan(1)), dataset, run.graph_name);
   };
+  if (options.grid) require_grid_of(dataset, *options.grid, run.path);
   const datasets::Splits data = datasets::load(dataset, data_dir, options);
   require_fit(run.evaluation, data.train, run.graph_name);
+  if (run.is_run())
+    require_order_of(recorded_output_names(RunDirectory::open(run.path), *network.task), *network.task, data.train,
+                     run.graph_name);
   require_answers(data, *run.evaluation.task);
   if (dataset == run.settings.dataset)
     return {.splits = with_validation_part(data, run.settings), .held_out = run.settings.validation};
@@ -309,65 +229,6 @@ FloatRunData load_data(const FloatRun& run, const std::string& dataset, const st
     return {.splits = *own, .held_out = run.settings.validation};
   // Other data have nothing to do with those that the run chose by.
   return {.splits = data};
-}
-
-std::vector<std::string> InitCheckpoint::anew() const {
-  const std::set<std::string> unused(names.unused.begin(), names.unused.end());
-  std::vector<std::string> both;
-  std::ranges::copy_if(names.fresh, std::back_inserter(both), [&](const auto& name) { return unused.contains(name); });
-  return both;
-}
-
-std::string InitCheckpoint::text(bool all) const {
-  const std::vector<std::string> again = anew();
-  // If all names match, there is nothing to look for.
-  const bool all_match = names.fresh.empty() && names.unused.empty();
-  std::string text =
-      concat("From ", printable(source.string()), ": ", counted(names.restored.size(), "variable"), " restored, ",
-             names.fresh.size(), " new, ", names.unused.size(), " unused.\n") +
-      (again.empty()
-           ? ""
-           : concat("  ", counted(again.size(), "range"),
-                    " of another shape or folding (new and unused) start anew from the first batch: ", again.front(),
-                    again.size() == 1 ? "" : ", ...", "\n")) +
-      (all_match && !all ? "" : list_text("restored", names.restored, all)) + list_text("new", names.fresh, all) +
-      list_text("unused", names.unused, all);
-  text.pop_back();
-  return text;
-}
-
-nlohmann::ordered_json InitCheckpoint::json() const {
-  nlohmann::ordered_json json = {
-      {"source", source.string()}, {"restored", names.restored}, {"new", names.fresh}, {"unused", names.unused}};
-  if (const std::vector<std::string> again = anew(); !again.empty()) json["anew"] = again;
-  return json;
-}
-
-InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
-  InitCheckpoint start{.source = {}, .names = {}};
-  Safetensors content;
-  if (is_onnx_file(path.string())) {
-    start.source = path;
-    content.tensors = onnx_variables(path, session.graph());
-  } else {
-    TrainedVariables variables = trained_variables(path);
-    start.source = variables.file;
-    start.note = std::move(variables.note);
-    content = read_safetensors(start.source);
-  }
-  const std::string source = start.source.string();
-  std::vector<std::string> refolded;
-  std::error_code failure;
-  if (std::filesystem::is_directory(path, failure))
-    refolded = drop_refolded(RunDirectory::open(path), session.graph(), content.tensors);
-  start.names = session.restore(content, Session::Restore::kByName, source);
-  start.names.unused.insert(start.names.unused.end(), refolded.begin(), refolded.end());
-  std::ranges::sort(start.names.unused);
-  // A network without variables needs none, of an ONNX model without any.
-  const bool nothing_to_do = is_onnx_file(path.string()) && start.names.fresh.empty() && start.names.unused.empty();
-  if (start.names.restored.empty() && !nothing_to_do)
-    fail(source, ": no tensor has the name of a variable of this model");
-  return start;
 }
 
 std::string variables_hash(const std::filesystem::path& checkpoint) {

@@ -16,12 +16,10 @@
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/run/run_directory.h"
+#include "training/run/trained_variables.h"
 #include "training/settings/train_settings.h"
 
 namespace miniqat::training {
-
-/// How to go on after a NonFiniteLoss, which a run with or without dampening meets again from its last checkpoint.
-std::string after_non_finite(bool dampens);
 
 /// A run that a command takes its graph, settings and variables from.
 struct RunSource {
@@ -32,27 +30,6 @@ struct RunSource {
   /// trained_variables().note of the run that the variables come from.
   std::string note = {};
 };
-
-/// Variables to take over, as a path names them.
-struct TrainedVariables {
-  /// The .safetensors file.
-  std::filesystem::path file;
-  /// For an unfinished run "note: the run in ... is unfinished: ...", with the step of its checkpoint and the way to go
-  /// on. A run is unfinished if its summary.json is missing or does not call it complete. "" for a run that is
-  /// complete, and for a file.
-  std::string note;
-};
-
-/// Finds the variables of `path`, which is a .safetensors file or a run directory. Throws Error where there is no such
-/// thing, and for a run that has not trained a step that its checkpoint knows: its variables are those it began with.
-TrainedVariables trained_variables(const std::filesystem::path& path);
-
-/// The note on a run that is not complete, also for one without a trained step. Throws Error for a checkpoint that is
-/// none.
-std::string unfinished_note(const RunDirectory& run);
-
-/// Throws Error that says the same for a run that is not complete.
-void require_complete(const RunDirectory& run);
 
 /// Lets settings of a run take the network of a model file from the copy that the run in `run` has. Runs of earlier
 /// versions have none. Throws Error where the file is not there, either.
@@ -137,29 +114,6 @@ struct FloatRunData {
 /// A data set by name or absolute path, which must fit the run's network; the validation part of the run's own data
 /// set, also at another place (moved_data()), is held out. Throws Error for what does not fit.
 FloatRunData load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir);
-
-/// The variables that a run took over from another one, by name.
-struct InitCheckpoint {
-  std::filesystem::path source;
-  Session::RestoreReport names;
-  /// On a run that is unfinished; "" for none.
-  std::string note = {};
-
-  /// Ranges that another shape (per tensor instead of per channel, say) starts anew, or, of weights, another folding of
-  /// batch norms (late or not): both new and unused.
-  std::vector<std::string> anew() const;
-
-  /// The counts on a line, then the restored, the new and the unused names one to a line: all of them, or the first few
-  /// of each and how many more there are. Without the end of the last line.
-  std::string text(bool all) const;
-  /// {"source", "restored", "new", "unused"}: all names, and "anew" where there are such.
-  nlohmann::ordered_json json() const;
-};
-
-/// Gives the session the variables of a .safetensors file, run directory or ONNX model that it has by the same name.
-/// From a run that folds batch norms late where this one does not, or the reverse, no range of weights is taken. Throws
-/// Error where there is none, unless it is an ONNX model and neither has variables, and what Session::restore throws.
-InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
 
 /// 16 hexadecimal digits that change with any byte of a checkpoint file: FNV-1a of 64 bits. Throws Error for a file
 /// that cannot be read.

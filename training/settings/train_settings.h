@@ -222,7 +222,7 @@ inline const auto& settings_of_numbers() {
           "own numbers: leave them as they are, instead of (x - mean) / deviation of each channel of the training part"),
       Setting(
           "pad_to", &S::pad_to,
-          "own series: fill shorter ones up to this number of steps with the means of their channels; 0: all must have equally many",
+          "own series: fill shorter ones up to this number of steps with the means of their channels (zeros with --no-standardise); 0: all must have equally many",
           not_negative()),
       Setting(
           "group_by", &S::group_by,

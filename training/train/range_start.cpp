@@ -74,6 +74,8 @@ bool are_far_off(const TrainedNetwork& network, const NamedTensors& of_batch) {
                              });
 }
 
+std::int64_t delay_of(const Node& quantizer) { return quantizer.as<quantize::FakeQuant>()->delay; }
+
 std::vector<const Node*> activations_among(const std::vector<const Node*>& quantizers) {
   std::vector<const Node*> found;
   std::ranges::copy_if(quantizers, std::back_inserter(found),
@@ -85,39 +87,50 @@ std::vector<const Node*> activations_among(const std::vector<const Node*>& quant
 
 RangeStart::RangeStart(TrainingTask& task, RunObserver& observer) : task_(task), observer_(observer) {
   for (const Node* node : task_.training.graph.nodes()) {
-    if (!quantize::has_learned_variables(*node)) continue;
-    const std::int64_t delay = node->as<quantize::FakeQuant>()->delay;
-    delay_ = quantizers_.empty() ? delay : std::min(delay_, delay);
-    quantizers_.push_back(node);
+    if (quantize::has_learned_variables(*node)) quantizers_.push_back(node);
   }
 }
 
-bool RangeStart::begins_now() const {
-  return task_.session.quantization_step() + 1 == std::max<std::int64_t>(delay_, 1);
+std::vector<const Node*> RangeStart::beginning_now() const {
+  std::vector<const Node*> found;
+  std::ranges::copy_if(quantizers_, std::back_inserter(found), [&](const Node* quantizer) {
+    return task_.session.quantization_step() + 1 == std::max<std::int64_t>(delay_of(*quantizer), 1);
+  });
+  return found;
 }
 
-std::vector<const Node*> RangeStart::at_initial_values() const {
-  const NamedTensors variables = task_.session.variables();
+std::vector<const Node*> RangeStart::waiting() const {
   std::vector<const Node*> found;
   std::ranges::copy_if(quantizers_, std::back_inserter(found),
+                       [&](const Node* quantizer) { return task_.session.quantization_step() < delay_of(*quantizer); });
+  return found;
+}
+
+std::vector<const Node*> RangeStart::at_initial_values(const std::vector<const Node*>& quantizers) const {
+  const NamedTensors variables = task_.session.variables();
+  std::vector<const Node*> found;
+  std::ranges::copy_if(quantizers, std::back_inserter(found),
                        [&](const Node* quantizer) { return quantize::has_initial_range(*quantizer, variables); });
   return found;
 }
 
 void RangeStart::before_step() {
-  if (quantizers_.empty() || !begins_now()) return;
+  const std::vector<const Node*> quantizers = beginning_now();
+  if (quantizers.empty()) return;
   const Safetensors before = task_.session.checkpoint();
   try {
-    start_quantizers();
+    start_quantizers(quantizers);
   } catch (const Interruption&) {
     task_.session.restore(before, Session::Restore::kExact, "before the start of learned ranges");
     throw;
   }
-  widen_empty_ranges();
+  widen_empty_ranges(quantizers);
 }
 
-void RangeStart::start_quantizers() {
-  const std::vector<const Node*> starting = delay_ <= 1 ? at_initial_values() : quantizers_;
+void RangeStart::start_quantizers(const std::vector<const Node*>& quantizers) {
+  // A checkpoint may have ranges already; those of a delay are of networks that have been trained since.
+  const bool has_delay = task_.session.quantization_step() > 0;
+  const std::vector<const Node*> starting = has_delay ? quantizers : at_initial_values(quantizers);
   if (starting.empty()) return;
   calibrate(starting);
   const NamedTensors statistics = batch_statistics();
@@ -130,8 +143,8 @@ void RangeStart::start_quantizers() {
           : "; those of activations with the batches' own statistics, as the moving ones of batch norms are far off"));
 }
 
-void RangeStart::widen_empty_ranges() {
-  for (const Node* quantizer : quantizers_) {
+void RangeStart::widen_empty_ranges(const std::vector<const Node*>& quantizers) {
+  for (const Node* quantizer : quantizers) {
     const Node &min = *quantizer->input(kMin).node, &max = *quantizer->input(kMax).node;
     Tensor mins = task_.session.variable(min.name()).clone(), maxs = task_.session.variable(max.name()).clone();
     const Tensor first_mins = initial_values(min), first_maxs = initial_values(max);
@@ -147,7 +160,11 @@ void RangeStart::widen_empty_ranges() {
 
 void RangeStart::after_step(const TrainedStep& step) {
   if (!step.ends_epoch && !step.is_last && !step.stops) return;
-  if (task_.session.quantization_step() < delay_) calibrate(quantizers_);
+  before_judging();
+}
+
+void RangeStart::before_judging() {
+  if (const std::vector<const Node*> quantizers = waiting(); !quantizers.empty()) calibrate(quantizers);
 }
 
 NamedTensors RangeStart::batch_statistics() {

@@ -24,13 +24,17 @@ class RangeStart : public StepHook {
   void before_step() override;
   /// Before the checkpoint of that moment is written.
   void after_step(const TrainedStep& step) override;
+  /// For a run that goes on behind the end of an epoch: its accuracy has ranges, even if a signal ended after_step().
+  void before_judging();
 
  private:
-  std::vector<const Node*> at_initial_values() const;
-  /// The next step is the first that quantizes.
-  bool begins_now() const;
-  void start_quantizers();
-  void widen_empty_ranges();
+  /// The quantizers whose first quantizing step is the next one.
+  std::vector<const Node*> beginning_now() const;
+  /// The quantizers that have not begun.
+  std::vector<const Node*> waiting() const;
+  std::vector<const Node*> at_initial_values(const std::vector<const Node*>& quantizers) const;
+  void start_quantizers(const std::vector<const Node*>& quantizers);
+  void widen_empty_ranges(const std::vector<const Node*>& quantizers);
   /// What the pictures make of the batch norms' statistics, by name, where the moving ones are far off; else nothing.
   NamedTensors batch_statistics();
   /// With these statistics in the place of the moving ones.
@@ -38,10 +42,8 @@ class RangeStart : public StepHook {
 
   TrainingTask& task_;
   RunObserver& observer_;
-  /// The quantizers with learned ranges.
+  /// The quantizers with learned ranges. Layers of a graph file may have delays of their own.
   std::vector<const Node*> quantizers_;
-  /// The step counter from which on steps quantize.
-  std::int64_t delay_ = 0;
 };
 
 }  // namespace miniqat::training

@@ -135,6 +135,7 @@ void RunLife::go_on() {
     throw UsageError(concat("a run can be made longer, not shorter: the run in ", run_.path().string(), " has ",
                             counted(former, "step"), ", not ", task_.total_steps));
   note_saved();
+  seconds_before_ = number_at(json_if_there(run_.summary()), "seconds").value_or(0);
   const MetricsLog metrics = run_.metrics();
   metrics.forget_after(step);
   if (const Json line = metrics.find(step, "loss"); !line.is_null()) last_loss_ = line["loss"].get<double>();
@@ -189,8 +190,9 @@ void RunLife::begin_anew() {
   // A model that comes with its weights starts from them.
   const bool has_weights = is_onnx_file(settings.model) && settings.init_checkpoint.empty();
   if (const std::string& from = has_weights ? settings.model : settings.init_checkpoint; !from.empty()) {
-    start = start_from(from, task_.session);
-    if (!start->note.empty()) observer_.warn(start->note);
+    // The others have its variables then, as those of a checkpoint.
+    if (task_.ranks.leads()) start = start_from(from, task_.session);
+    if (start && !start->note.empty()) observer_.warn(start->note);
   }
   if (!extras_.resume) run_.clear();
   try {
@@ -229,10 +231,15 @@ void RunLife::write_graphs() const {
   write_graph(run_.eval_graph(), task_.evaluation.graph);
 }
 
+bool RunLife::judges_at_start() const {
+  const std::int64_t step = task_.session.step();
+  const bool epoch_ended = step > 0 && step % task_.steps_per_epoch == 0;
+  return epoch_ended && step < task_.total_steps && reported_step_ != step;
+}
+
 void RunLife::start() {
   pace_.begin(task_.session.step(), task_.total_steps);
-  const bool epoch_ended = task_.session.step() > 0 && task_.session.step() % task_.steps_per_epoch == 0;
-  if (!epoch_ended || task_.session.step() >= task_.total_steps || reported_step_ == task_.session.step()) return;
+  if (!judges_at_start()) return;
   pace_.pause();
   report_accuracy(judge());
   pace_.resume();
@@ -262,11 +269,13 @@ StepReport RunLife::report_of_step(double loss) {
           .seconds_left = pace_.seconds_left()};
 }
 
-void RunLife::after_step(const TrainedStep& step) {
+void RunLife::note_step(const TrainedStep& step) {
   last_loss_ = step.loss;
   watch_.after_step(step.loss);
-  // The line first: a checkpoint knows no step that the metrics do not.
   if (step.step % task_.settings.log_every == 0 || step.step == task_.total_steps) log_step();
+}
+
+void RunLife::after_step(const TrainedStep& step) {
   if (step.is_last) return;
   if (!step.ends_epoch && !save_interval_.is_due(step.step, saved_step_, saved_at_)) return;
   pace_.pause();
@@ -419,7 +428,7 @@ void RunLife::write_summary(const PartResults& accuracies, bool complete) const 
   accuracies.put_into(summary, *task_.training.task);
   summary.update(Json{{"train_loss", last_loss_ ? Json(*last_loss_) : Json(nullptr)},
                       {"images_per_second", images_per_second()},
-                      {"seconds", pace_.seconds()},
+                      {"seconds", seconds_before_ + pace_.seconds()},
                       {"peak_memory_mb", peak_megabytes()},
                       {"seed", task_.settings.seed},
                       {"threads", task_.settings.threads},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "training/evaluate/part_results.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
 #include "training/run_observer.h"
@@ -61,13 +62,17 @@ class RunLife : public StepHook {
   void begin();
   /// All steps are done, and the summary says so.
   bool is_complete() const;
-  /// The clock starts; then the accuracy of an epoch at whose end the run died after the checkpoint.
+  /// Whether start() judges the network: the run died at the end of an epoch, after the checkpoint.
+  bool judges_at_start() const;
+  /// The clock starts; then the accuracy of that epoch.
   void start();
   /// The step that was just taken, in the run.
   StepReport report_of_step(double loss);
-  /// The step's line of metrics.jsonl when that is due, and, unless it is the last, the checkpoint when that is, with
-  /// the accuracy at the end of an epoch. A signal may end that evaluation with an Interruption, here and in start(): a
-  /// run that goes on makes up for it.
+  /// The step's line of metrics.jsonl when that is due: before the checkpoint, which knows no step that the metrics do
+  /// not.
+  void note_step(const TrainedStep& step);
+  /// Unless it is the last, the checkpoint when that is due, with the accuracy at the end of an epoch. A signal may end
+  /// that evaluation with an Interruption, here and in start(): a run that goes on makes up for it.
   void after_step(const TrainedStep& step) override;
   /// Tells whoever reads the run that it meets a NaN or infinity after the last checkpoint, and which. No error: the
   /// caller has a better one.
@@ -110,6 +115,8 @@ class RunLife : public StepHook {
   const SaveInterval save_interval_;
   EvaluationWatch watch_;
   Pace pace_;
+  /// What the processes took that stopped before this one.
+  double seconds_before_ = 0;
   /// The loss of the last step; none before the first, unless metrics.jsonl has it.
   std::optional<double> last_loss_;
   /// After the last step: what estimates have replaced, for a longer run.

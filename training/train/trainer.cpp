@@ -16,6 +16,7 @@
 #include "datasets/loader.h"
 #include "training/evaluate/part_results.h"
 #include "training/run/data_of_run.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/run/same_data.h"
@@ -33,7 +34,12 @@ namespace {
 class Trainer {
  public:
   Trainer(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
-      : run_(run), extras_(extras), observer_(observer), task_(task), life_(task, run, extras, observer) {}
+      : run_(run),
+        extras_(extras),
+        observer_(observer),
+        task_(task),
+        life_(task, run, extras, observer),
+        ranges_(task, observer) {}
 
   void run() {
     if (wants_to_stop()) return;
@@ -57,6 +63,7 @@ class Trainer {
     if (extras_.profile != nullptr) task_.session.set_profile(extras_.profile);
     try {
       try {
+        if (life_.judges_at_start()) ranges_.before_judging();
         life_.start();
         train_steps();
       } catch (const Interruption&) {
@@ -91,6 +98,7 @@ class Trainer {
 
   /// Warns of a bad start: a network that some other program has trained on pixels other than these.
   void judge_imported_weights() {
+    if (!task_.ranks.leads()) return;
     const TrainSettings& settings = task_.settings;
     const bool has_weights = is_onnx_file(settings.model) && settings.init_checkpoint.empty();
     const std::string& from = has_weights ? settings.model : settings.init_checkpoint;
@@ -154,11 +162,10 @@ class Trainer {
     const std::int64_t last = std::min(task_.total_steps, extras_.stop_at.value_or(task_.total_steps));
     if (session.step() >= last) return;
     const std::unique_ptr<datasets::Loader> loader = make_loader();
-    RangeStart ranges(task_, observer_);
     ChanceWatch chance(task_, observer_);
     CoreWatch cores(observer_);
     StateComparison comparison(session, task_.ranks);
-    const std::vector<StepHook*> hooks = {&chance, &cores, &comparison, &ranges, &life_};
+    const std::vector<StepHook*> hooks = {&chance, &cores, &comparison, &ranges_, &life_};
     for (bool stops = wants_to_stop(); session.step() < last && !stops;) {
       for (StepHook* hook : hooks) hook->before_step();
       const datasets::Batch& batch = next_batch(*loader);
@@ -171,6 +178,8 @@ class Trainer {
                               .ends_epoch = step % task_.steps_per_epoch == 0,
                               .is_last = step == last,
                               .stops = stops};
+      // A signal may end what the hooks do.
+      life_.note_step(taken);
       for (StepHook* hook : hooks) hook->after_step(taken);
     }
   }
@@ -206,6 +215,7 @@ class Trainer {
   RunObserver& observer_;
   TrainingTask& task_;
   RunLife life_;
+  RangeStart ranges_;
 };
 
 /// Where the data decide the task, and with it the ranges, nobody could say it before.

@@ -90,8 +90,8 @@ void ChanceWatch::after_step(const TrainedStep& step) {
 }
 
 void ChanceWatch::judge(std::int64_t last_epoch) {
-  // Nobody knows what guessing a number costs.
-  if (task_.training.task != &classification()) return;
+  // Nobody knows what guessing a number costs, nor with weights of any size.
+  if (task_.training.task != &classification() || has_class_weights_file(task_.settings)) return;
   const Shape& logits = task_.training.logits.shape();
   const double classes = static_cast<double>(logits[logits.rank() - 1]), chance = std::log(classes);
   const double mean = sum_ / static_cast<double>(steps_);
@@ -146,8 +146,8 @@ void EvaluationWatch::after_evaluation(const Evaluation& judged) {
 bool EvaluationWatch::may_lag() const {
   const std::int64_t steps = task_.session.quantization_step();
   const auto delays = static_cast<std::int64_t>(task_.delays.quantization.size());
-  // With weights of classes the losses are not comparable.
-  if (!task_.settings.class_weights.empty()) return false;
+  // With weights of classes, or where large errors count less in training, the losses are not comparable.
+  if (!task_.settings.class_weights.empty() || task_.settings.huber > 0) return false;
   // Before a delay has passed training computes another network than evaluation.
   return !warned_of_statistics_ && losses_.size() >= kFewestLosses && task_.batches_to_estimate() == 0 &&
          task_.delays.passed(steps).quantization == delays && why_none_updates(task_.training.graph, steps).empty();

@@ -159,6 +159,11 @@ TEST_F(QuantizationRunTest, FewBitsBehindBatchNormsAreFoldedLatePerChannel) {
   mixed.layer_bits.push_back({.pattern = "fc", .per_channel = false});
   EXPECT_EQ(chosen(mixed, norm), std::pair(true, BnFold::kSingle)) << "late folding would be an error";
   EXPECT_EQ(chosen(few, norm, {"bn_fold"}), std::pair(true, BnFold::kTf));
+  for (const int bits : {2, 4}) {
+    RewriteSettings ends;
+    ends.ends_bits = bits;
+    EXPECT_EQ(chosen(ends, norm), std::pair(true, BnFold::kLate)) << bits << " in the first and the last layer";
+  }
   EXPECT_EQ(chosen(eight, norm), std::pair(false, BnFold::kTf));
   EXPECT_EQ(chosen(few, tiny), std::pair(false, BnFold::kTf));
 }
@@ -343,6 +348,26 @@ TEST_F(QuantizationRunTest, ATrainingThatFailsLeavesTheCalibratedNetwork) {
   EXPECT_EQ(bytes("run/checkpoint.safetensors"), bytes("run/calibrated/checkpoint.safetensors"));
   EXPECT_EQ(json("run/quantize.json")["training_failed"], result.training_failed);
   EXPECT_TRUE(is_quantized(resumed_quantization(path("run"))));
+}
+
+TEST_F(QuantizationRunTest, GoesOnWithTheFloatRunThatItBeganWith) {
+  const FloatRun run = float_run("float");
+  QuantizationPlan plan{.run = path("float").string()};
+  plan.training = quantization_defaults(run);
+  settle(plan, run, {});
+  const RunDirectory out = new_quantization(path("run"), RunDirectory::Existing::kRefuse);
+  write_plan(plan, out);
+  EXPECT_EQ(json("run/quantize.json")["run_hash"], variables_hash(run.checkpoint_name));
+  EXPECT_EQ(float_source(read_plan(out)).path, plan.run);
+  Safetensors changed = run.checkpoint;
+  changed.tensors.at("fc/biases") = Tensor(Shape{10});
+  write_safetensors(path("float/checkpoint.safetensors"), changed);
+  const std::string text = testing::error_of([&] { float_source(read_plan(out)); });
+  EXPECT_TRUE(testing::mentions(text, {plan.run, "has changed since this one began", "--overwrite"})) << text;
+  Json earlier = json("run/quantize.json");
+  earlier.erase("run_hash");
+  place_.write("run/quantize.json", earlier.dump());
+  EXPECT_EQ(float_source(read_plan(out)).path, plan.run) << "a plan of an earlier version";
 }
 
 TEST_F(QuantizationRunTest, ReadsOnlyItsOwnPlan) {

@@ -42,6 +42,14 @@ TEST_F(ChanceWatchTest, ANetworkThatLearnsALittleIsNot) { EXPECT_EQ(heard(settin
 
 TEST_F(ChanceWatchTest, ALossAboveItIsNoBetter) { EXPECT_EQ(heard(settings(), {7.5}).size(), 1u); }
 
+TEST_F(ChanceWatchTest, WithWeightsOfAnySizeNobodyKnowsTheLossOfEqualOdds) {
+  TrainSettings run = settings();
+  run.class_weights = "balanced";
+  EXPECT_EQ(heard(run, {2.31}).size(), 1u) << "their mean is 1";
+  run.class_weights = place_.write("weights.json", "[9, 9, 9, 9, 9, 9, 9, 9, 9, 1]").string();
+  EXPECT_EQ(heard(run, {2.31}).size(), 0u);
+}
+
 TEST_F(ChanceWatchTest, ABadStartAndAFewStepsDoNotCount) {
   TrainSettings run = settings();
   TrainingTask task(run, read_networks(run));

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cli/tables.h"
 #include "tests/errors.h"
 #include "tests/training/answered.h"
 #include "tests/training/run_fixture.h"
@@ -22,6 +23,16 @@ class EvaluationWatchTest : public RunFixture {
   TrainSettings with_batch_norm() const {
     TrainSettings wanted = settings();
     wanted.model = path("norm.json").string();
+    wanted.float_only = true;
+    return wanted;
+  }
+  TrainSettings of_numbers() const {
+    testing::write_tables(place_);
+    TrainSettings wanted = settings();
+    wanted.model = "autoencoder";
+    wanted.dataset = path("sums.csv").string();
+    wanted.data_dir = "";
+    wanted.task = "reconstruct";
     wanted.float_only = true;
     return wanted;
   }
@@ -59,6 +70,10 @@ TEST_F(EvaluationWatchTest, OtherLossesAreNot) {
   TrainSettings weighted = with_batch_norm();
   weighted.class_weights = "balanced";
   EXPECT_TRUE(heard(weighted, 0.2).empty()) << "the loss of training is another";
+  TrainSettings robust = of_numbers();
+  EXPECT_EQ(heard(robust, 1e-3).size(), 1u);
+  robust.huber = 1;
+  EXPECT_TRUE(heard(robust, 1e-3).empty()) << "large errors count less in training";
   TrainSettings waits = with_batch_norm();
   waits.float_only = false;
   waits.rewrite.quant_delay = 10;

@@ -8,6 +8,7 @@
 #include "tests/importers/onnx/node_chain.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/run_source.h"
 #include "training/settings/given_settings.h"
 

@@ -1,3 +1,4 @@
+#include "training/run/init_checkpoint.h"
 #include "training/train/range_start.h"
 
 #include <algorithm>
@@ -5,11 +6,14 @@
 #include <map>
 
 #include "core/files/safetensors.h"
+#include "core/graph/graph_json.h"
 #include "datasets/loader.h"
 #include "quantize/calibrate/calibrate.h"
+#include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 #include "tests/fewer_cases.h"
 #include "tests/training/run_fixture.h"
+#include "training/model_source.h"
 
 namespace miniqat::training::range_start_test {
 namespace {
@@ -189,6 +193,27 @@ TEST_F(RangeStartTest, WithADelayTheyStartWhenQuantizationBegins) {
   train_quietly("before", settings);
   train_quietly("float", in_float);
   EXPECT_EQ(testing::losses_of(path("before")), testing::losses_of(path("float")));
+}
+
+// Layers of a graph file may have delays of their own.
+TEST_F(RangeStartTest, EachDelayStartsItsOwnRanges) {
+  Graph graph = read_network(path("tiny.json"));
+  for (const auto& [scope, delay] : {std::pair("conv1", 5), {"fc", 9}}) {
+    quantize::RewriteOptions options = learning(delay).rewrite;
+    options.scope = scope;
+    quantize::create_training_graph(graph, options);
+  }
+  place_.write("two.json", graph_to_json(graph));
+  TrainSettings settings = learning();
+  settings.model = path("two.json").string();
+  const Texts starts = {"2 learned ranges start at least squares, after step 4",
+                        "2 learned ranges start at least squares, after step 8"};
+  EXPECT_EQ(train_quietly("run", settings), starts);
+  settings.steps = 8;
+  EXPECT_EQ(train_quietly("between", settings), Texts{starts[0]});
+  const Ranges ranges = ranges_of("between"), least = calibrated(settings, "between");
+  EXPECT_EQ(ranges.at("fc/weights_quant/max"), least.at("fc/weights_quant/max")) << "for the accuracy";
+  EXPECT_NE(ranges.at("conv1/weights_quant/max"), least.at("conv1/weights_quant/max")) << "it learns already";
 }
 
 // Its accuracy is that of its weights on grids that fit them, not on -6..6.

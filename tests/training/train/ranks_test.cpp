@@ -88,6 +88,23 @@ TEST_F(RanksOfTraining, GoOnAfterAnEstimateWithoutSummary) {
   EXPECT_EQ(testing::files_of(path("run0")).summary["test_loss"], whole.summary["test_loss"]);
 }
 
+/// The file may lie on the leader's machine only.
+TEST_F(RanksOfTraining, OnlyTheLeaderReadsTheVariablesToStartFrom) {
+  RunObserver nobody;
+  train_new("first", sharded(), nobody);
+  TrainSettings wanted = sharded();
+  wanted.init_checkpoint = path("first").string();
+  const testing::RunFiles alone = train_new("alone", wanted, nobody);
+  distributed::as_ranks(2, [&](Communicator& communicator) {
+    TrainSettings own = wanted;
+    if (communicator.rank() == 1) own.init_checkpoint = path("nowhere").string();
+    RunObserver observer;
+    train(own, RunDirectory::fresh(path(concat("run", communicator.rank())), "none"), {.ranks = &communicator},
+          observer);
+  });
+  EXPECT_EQ(testing::files_of(path("run0")).checkpoint, alone.checkpoint);
+}
+
 class RanksOfARegression : public RanksOfTraining {
  protected:
   RanksOfARegression() {
