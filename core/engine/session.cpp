@@ -79,8 +79,12 @@ void Session::refresh() {
       ensure(node->name(), node->output_specs()[0].shape, variable->initializer);
       if (variable->trainable) trainable_.push_back(node->output());
     }
-    for (const OpState& state : state_of(node->op()))
-      ensure(state_name(*node, state), state.shape, Initializer::constant(state.initial));
+    for (const OpState& state : state_of(node->op())) {
+      const std::string name = state_name(*node, state);
+      if (const Node* other = graph_.find(name); other != nullptr && other->as<Variable>())
+        fail(describe(*other), " has the name of a state of ", describe(*node));
+      ensure(name, state.shape, Initializer::constant(state.initial));
+    }
   }
   delays_ = Delays(graph_);
   forget_plans();

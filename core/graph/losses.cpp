@@ -29,9 +29,18 @@ bool is_target(const Use& use) {
 }
 
 bool leads_to_targets(const Use& use) {
-  if (is_target(use)) return true;
-  const Node& node = *use.node;
-  return node.inputs().size() == 1 && !node.uses().empty() && std::ranges::all_of(node.uses(), leads_to_targets);
+  // A file may hold a chain far longer than the call stack is deep.
+  std::vector<Use> pending = {use};
+  while (!pending.empty()) {
+    const Use next = pending.back();
+    pending.pop_back();
+    if (is_target(next)) continue;
+    const Node& node = *next.node;
+    const std::span<const Use> uses = node.uses();
+    if (node.inputs().size() != 1 || uses.empty()) return false;
+    pending.insert(pending.end(), uses.begin(), uses.end());
+  }
+  return true;
 }
 
 Output prediction_of(const Node& loss) { return loss.input(inputs_of_loss(loss).prediction); }

@@ -58,6 +58,17 @@ std::map<TensorKey, int> shared_channel_axes(const std::vector<LayerMatch>& matc
   return shared;
 }
 
+/// What the graph's outputs and layers are computed from, and they; all of a graph that names no output. What is left
+/// belongs to a loss that ops compute.
+std::unordered_set<const Node*> needed_nodes(const Graph& graph) {
+  const std::vector<Node*> all = graph.topological_order();
+  if (graph.outputs().empty()) return {all.begin(), all.end()};
+  std::vector<Output> ends = graph.outputs();
+  for (const Node* node : all)
+    if (is_layer(*node)) ends.push_back(node->output());
+  return nodes_behind(ends);
+}
+
 class Decider {
  public:
   Decider(const Graph& graph, LayerSearch search, const RewriteOptions& options, bool is_training)
@@ -65,6 +76,7 @@ class Decider {
         settings_(graph, search.matches, options),
         channel_axes_(shared_channel_axes(search.matches)),
         unused_(unused_nodes(graph)),
+        needed_(needed_nodes(graph)),
         decisions_{.search = std::move(search),
                    .is_training = is_training,
                    .others = settings_.behind_layers(),
@@ -285,6 +297,7 @@ class Decider {
   /// Why an op that gets a range of its own has none, whatever it reads; empty otherwise.
   std::string why_float(const Node& node) const {
     if (unused_.contains(&node)) return "reaches no output";
+    if (!needed_.contains(&node)) return "reaches neither an output nor a layer";
     if (decisions_.unwanted.contains(&node)) return "left without a quantizer, as asked (`float_pools`)";
     return is_unread_batch_norm(node) ? "nobody reads it" : "";
   }
@@ -403,6 +416,7 @@ class Decider {
   const LayerSettingsIndex settings_;
   const std::map<TensorKey, int> channel_axes_;
   const std::unordered_set<const Node*> unused_;
+  const std::unordered_set<const Node*> needed_;
   Decisions decisions_;
   /// The rows of quantizers to insert, by their tensor, and of quantizers from before.
   std::map<TensorKey, QuantizerRow*> by_tensor_;

@@ -10,10 +10,12 @@
 #include "core/text/error.h"
 #include "layers/activations.h"
 #include "layers/batch_norm.h"
+#include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/matmul.h"
 #include "layers/parts.h"
 #include "layers/reshape.h"
+#include "layers/softmax.h"
 #include "layers/space_to_batch.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
@@ -158,6 +160,10 @@ std::vector<const Node*> way_to_statistics(const Node& layer) {
   return {};
 }
 
+/// An output of one of these shows the numbers of a layer, or what they mean: what it reads is the network's output.
+constexpr std::array<std::string_view, 4> kBehindLogits = {layers::Identity::kType, layers::Reshape::kType,
+                                                           layers::Dropout::kType, layers::Softmax::kType};
+
 std::string why_no_match(const Node& layer) {
   if (layer.as<layers::MatMul>()) return "neither operand comes from a Variable";
   const Node& producer = *source_through(layer.input(1), kQuantizerOrIdentity).node;
@@ -186,7 +192,10 @@ std::unordered_set<const Node*> reaching_an_output(const Graph& graph, const std
 class IntegerReaders {
  public:
   IntegerReaders(const Graph& graph, const Scope& scope) {
-    if (!graph.outputs().empty()) first_output_ = graph.outputs().front();
+    if (!graph.outputs().empty()) {
+      output_ = graph.outputs().front();
+      shown_ = source_through(output_, kBehindLogits);
+    }
     const std::vector<Node*> order = graph.topological_order();
     const std::unordered_set<const Node*> reaching = reaching_an_output(graph, order);
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
@@ -202,7 +211,8 @@ class IntegerReaders {
     for (const Output& read : next.inputs()) {
       if (source_through(read, OpRole::kQuantizer) != part.output()) continue;
       const auto uses = read.node->uses(read.index);
-      if (read == first_output_ ||
+      const bool is_shown = !is_one_of(next.type(), kBehindLogits) && source_through(read, kBehindLogits) == shown_;
+      if (read == output_ || is_shown ||
           std::ranges::any_of(uses, [&](const Use& use) { return use.node != &next && readers_.contains(use.node); }))
         return true;
     }
@@ -216,7 +226,9 @@ class IntegerReaders {
     return (keeps_range(node) || narrows) && any_reader(node, readers_);
   }
 
-  Output first_output_;
+  /// The graph's first output, and what it shows.
+  Output output_;
+  Output shown_;
   std::unordered_set<const Node*> readers_;
 };
 

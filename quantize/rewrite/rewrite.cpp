@@ -1,6 +1,7 @@
 #include "quantize/rewrite/rewrite.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <unordered_map>
 #include <unordered_set>
@@ -59,7 +60,8 @@ void take_all_but_targets(Graph& graph, Output tensor, Node& quantizer) {
 std::vector<std::string> apply(Graph& graph, Decisions& decisions) {
   std::vector<std::string> inserted;
   const auto is_taken = [&](const std::string& name) {
-    return graph.find(name) || graph.find(name + "/min") || graph.find(name + "/max");
+    const auto is_there = [&](const char* part) { return graph.find(name + part) != nullptr; };
+    return std::ranges::any_of(std::array{"", "/min", "/max", "/num_updates", "/num_dampened"}, is_there);
   };
   // No smaller number is free.
   std::unordered_map<std::string, int> next_number;

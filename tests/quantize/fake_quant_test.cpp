@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/engine/session.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
@@ -14,6 +15,7 @@
 #include "core/text/error.h"
 #include "quantize/affine.h"
 #include "quantize/quantize.h"
+#include "tests/errors.h"
 #include "tests/quantize/quantizer_steps.h"
 
 namespace miniqat::quantize::fake_quant_test {
@@ -333,6 +335,15 @@ TEST(FakeQuant, BuilderAddsVariablesAndSurvivesJson) {
   EXPECT_EQ(copy.at("conv/weights_quant/min").as<Variable>()->initializer.value, -3);
   EXPECT_THROW(fake_quant(graph, "other", x, {}, {}, 3), Error);
   EXPECT_THROW(fake_quant(graph, "other", placeholder(graph, "scalar", {}), {}, {}, 1), Error);
+}
+
+// The session would keep both values under one name.
+TEST(FakeQuant, AVariableMayNotHaveTheNameOfItsCount) {
+  Graph graph;
+  fake_quant(graph, "q", placeholder(graph, "x", {2}), {});
+  variable(graph, "q/num_updates", {});
+  EXPECT_TRUE(testing::mentions(testing::error_of([&] { Session(graph, {}); }),
+                                {"[Variable \"q/num_updates\"] has the name of a state of [FakeQuant \"q\"]"}));
 }
 
 }  // namespace

@@ -142,6 +142,26 @@ const std::vector<RewriteCase> kRows = {
      {"squared -> loss: left float: the loss is computed in float",
       "images -> loss: input: the target of a loss, nothing to quantize",
       "loss -> more: left float: the loss is computed in float"}},
+    {"ALossThatOpsComputeStaysFloat",
+     "?[2,3]x | dense fc 4 | bias fc | output;"
+     "fc/BiasAdd | Sub error ?[2,4]target | Square squared | Reshape flat 1 4 2 1 | Mean loss",
+     {},
+     {"fc/weights_quant", "fc/BiasAdd > fc/act_quant > error output"},
+     {"fc/BiasAdd -> error: quantized: fc/act_quant",
+      "error -> squared: left float: reaches neither an output nor a layer"}},
+    {"ALossThatLooksLikeANetworkStaysFloat",
+     "images | conv_bias a | output;"
+     "a/BiasAdd | Relu hinge | Add shifted images | Mul scaled =[]two | Reshape flat 1 8 4 1 | Mean loss",
+     {},
+     {"a/weights_quant", "a/BiasAdd > a/act_quant > hinge output"},
+     {"hinge -> shifted: left float: reaches neither an output nor a layer",
+      "shifted -> scaled: left float: reaches neither an output nor a layer"}},
+    {"AHeadBesideTheOutputsIsQuantizedButNotItsLoss",
+     "images | conv_relu a | output; a/Relu | AvgPool pool 1 | conv_bias aux | Reshape flat 1 8 4 1 | Mean loss",
+     {},
+     {"a/weights_quant", "a/Relu > a/act_quant > pool output", "aux/weights_quant",
+      "aux/BiasAdd > aux/act_quant > flat", "pool > pool/activation_AvgPool_quant > aux/Conv2D"},
+     {"pool -> aux/Conv2D: quantized: pool/activation_AvgPool_quant"}},
 };
 
 TEST(RewriteReport, SaysWhatWasDone) { for_rows(kRows, testing::expect_rewrite); }

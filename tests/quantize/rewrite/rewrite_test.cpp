@@ -5,6 +5,7 @@
 #include "core/text/error.h"
 #include "quantize/quantizers.h"
 #include "tests/errors.h"
+#include "tests/fewer_cases.h"
 #include "tests/quantize/fold/primitive_batch_norm.h"
 #include "tests/quantize/rewrite/rewrite_case.h"
 
@@ -54,6 +55,22 @@ TEST(Rewrite, GraphFromJsonInAnyOrder) {
    "outputs": ["test/Relu6"]})");
   EXPECT_EQ(create_training_graph(graph).inserted, (Names{"test/weights_quant", "test/act_quant"}));
   EXPECT_EQ(graph.outputs().front().name(), "test/act_quant");
+}
+
+// A walk that recursed would overflow the stack here.
+TEST(Rewrite, ATargetIsFoundBehindAChainOfAnyLength) {
+  const std::uint64_t length = testing::fewer(200'000);
+  for (const bool is_target : {true, false}) {
+    ToyGraph toy("images | conv a");
+    Output x = toy.graph.output_at("images");
+    for (std::uint64_t i = 0; i < length; ++i) x = layers::softmax(toy.graph, concat("link", i), x);
+    x = layers::reshape(toy.graph, "target", x, {.shape = {1, 4, 4, 2}});
+    if (is_target) layers::mean_squared_error(toy.graph, toy.graph.output_at("a/Conv2D"), x);
+    EXPECT_EQ(create_training_graph(toy.graph, {.quantize_input = true}).inserted,
+              (Names{"images/input_quant", "a/weights_quant", "a/act_quant"}));
+    EXPECT_EQ(toy.input("a/Conv2D"), "images/input_quant");
+    EXPECT_EQ(toy.input("link0"), is_target ? "images" : "images/input_quant");
+  }
 }
 
 /// What strict says of graphs, or "" where it accepts them.
