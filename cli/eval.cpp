@@ -256,9 +256,13 @@ void evaluate_run(const EvalArguments& arguments) {
   if (arguments.profile) std::printf("\n%s", profile_table(profile, bench::measure_rates()).c_str());
 }
 
-/// Own files take on the size and the colour of the model's input, and its grid if that is their bytes'. (A network
-/// that quantizes its input itself does not say what the bytes were.) Numbers and targets are standardised as those
-/// were that it was trained with, or not at all. `reading`: the flags.
+/// Whether the network quantizes the pictures itself: its file does not say what the bytes were then.
+bool has_own_input_quantizer(const integer::TensorInfo& input) {
+  return input.shape.rank() == 3 && (input.grid.bits != 8 || input.name.ends_with("/input_quant"));
+}
+
+/// Own files take on the size and the colour of the model's input, and its grid if that is their bytes'. Numbers and
+/// targets are standardised as those were that it was trained with, or not at all. `reading`: the flags.
 datasets::LoadOptions load_options(const integer::Model& model, const Task& task, const TrainSettings& reading) {
   const integer::TensorInfo& input = model.tensor(model.input);
   datasets::LoadOptions options{.snr_db = reading.sounds.snr_db,
@@ -279,7 +283,7 @@ datasets::LoadOptions load_options(const integer::Model& model, const Task& task
   if (numbers.standard) numbers.inputs = datasets::Inputs::kNumbers;
   if (&task == &regression() || &task == &multilabel()) numbers.answers = datasets::Answers::kTargets;
   if (input.shape.rank() == 3) datasets::set_shape(options.pictures, input.shape);
-  if (input.grid.bits == 8) datasets::set_grid(options.pictures, input.grid.scale, input.grid.zero_point);
+  if (!has_own_input_quantizer(input)) datasets::set_grid(options.pictures, input.grid.scale, input.grid.zero_point);
   return options;
 }
 
@@ -300,6 +304,8 @@ void evaluate_file(const EvalArguments& arguments, const ReadingFlags& flags) {
   flags.apply(reading);
   for (const std::string& name : flags.given()) reading.given.insert(name);
   reading.dataset = arguments.dataset;
+  check_limits(settings_of_numbers(), reading);
+  reading.sounds.check(reading.dataset);
   datasets::LoadOptions options = load_options(model, task, reading);
   options.skip_broken = arguments.skip_broken;
   options.accept_kind = [&](datasets::DataKind kind) {
@@ -318,6 +324,10 @@ void evaluate_file(const EvalArguments& arguments, const ReadingFlags& flags) {
                         .integer = true};
   const datasets::Dataset pictures = chosen_pictures(arguments, split);
   const EvalResult result = evaluate_in_integers(model, task, arguments.model, pictures);
+  if (datasets::is_path(arguments.dataset) && has_own_input_quantizer(model.tensor(model.input)))
+    print_note(concat(
+        "note: ", arguments.model,
+        " quantizes its input itself, so it does not say what the bytes were: they are taken as byte / 255; if its run had --mean or --std, evaluate that"));
   print_file_notes(data.remarks());
   print_note(datasets::note_on_first(pictures, split));
   print_note(datasets::note_on_whole_recordings(pictures, arguments.limit));

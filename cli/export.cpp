@@ -143,9 +143,14 @@ void check(const ExportArguments& arguments, const Command& command) {
   if (!arguments.run.empty() && !arguments.graph.empty()) throw UsageError("give a run or --graph, not both");
   if (command.was_given("--image-size") && arguments.graph.empty())
     throw UsageError("--image-size goes with --graph: a run has its own");
+  if (arguments.format == "html" && command.was_given("--input-scale"))
+    throw UsageError(
+        "--input-scale is not for --format html: the pictures on the page are bytes of the run's data set");
   if (command.was_given("--input-zero-point") && !command.was_given("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
-  require_no_input("--out", arguments.out, {arguments.graph, arguments.checkpoint});
+  std::vector<fs::path> inputs = {arguments.run, arguments.graph, arguments.checkpoint, arguments.dataset};
+  inputs.insert(inputs.end(), arguments.compare.begin(), arguments.compare.end());
+  require_no_input("--out", arguments.out, inputs);
   if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))
     throw UsageError(concat("--input-scale must be a positive number, not ", *arguments.input_scale));
 }
@@ -202,7 +207,6 @@ void print_grid(const ExportArguments& arguments, const std::string& end, const 
 void export_run(const ExportArguments& arguments) {
   const RunSource run =
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
-  require_no_input("--out", arguments.out, run.directory.files());
   const std::optional<integer::Grid> of_pictures =
       arguments.input_scale
           ? integer::Grid{.scale = *arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8}

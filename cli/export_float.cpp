@@ -11,6 +11,7 @@
 #include "quantize/op_roles.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/output_names.h"
 #include "training/run/run_source.h"
 #include "training/settings/usage_error.h"

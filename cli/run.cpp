@@ -26,6 +26,7 @@
 #include "training/figures.h"
 #include "training/model_source.h"
 #include "training/run/asked_pictures.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/run_source.h"
 #include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"
@@ -245,7 +246,9 @@ void run(const RunArguments& arguments) {
     refuse_ignored(concat("--threads ", arguments.threads), "--backend reference, whose loops run on one thread");
   set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
   const RunSubject subject = subject_of(arguments);
-  require_no_input("--out", arguments.out, {subject.graph, subject.checkpoint, arguments.feeds});
+  require_no_input(
+      "--out", arguments.out,
+      {subject.graph, subject.checkpoint, arguments.feeds, arguments.run, arguments.checkpoint, arguments.dataset});
   auto [graph, notes] = read_graph_file(subject.graph, arguments.image_size);
   if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train && graph.outputs().empty())
     throw UsageError(concat(subject.graph, " names no outputs: give --fetch, --gradients-of or --train"));
@@ -315,7 +318,8 @@ void add_run(CommandLine& program) {
   command.option("--gradients-of", arguments->gradients_of,
                  "also write grad/<name> of this tensor (its sum) for trainable variables and fed placeholders");
   command.option("--out", arguments->out, "the .safetensors file to write").required();
-  command.option("--seed", arguments->seed, "of initial values, dropout and random feeds").not_negative();
+  command.option("--seed", arguments->seed, "of initial values, dropout and random feeds")
+      .in_range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
   command.option("--backend", arguments->backend, "fast, or the naive reference loops, on one thread")
       .one_of({"fast", "reference"});

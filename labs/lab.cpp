@@ -15,6 +15,7 @@ constexpr std::size_t kMost = 8;
 
 bool equal(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (std::isinf(a) || std::isinf(b)) return a == b;
   return a == b || std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
 }
 
@@ -124,8 +125,12 @@ int run(const Lab& lab, const std::vector<std::string>& arguments) {
     return 0;
   }
   if (arguments.size() == 2 && arguments[0] == "--svg") {
-    std::ofstream(arguments[1]) << lab.figure();
-    return 0;
+    std::ofstream file(arguments[1]);
+    file << lab.figure();
+    file.close();
+    if (file) return 0;
+    std::cerr << "labs: cannot write " << arguments[1] << "\n";
+    return 1;
   }
   if (!arguments.empty()) {
     std::cerr << "labs: options are --figures and --svg FILE\n";

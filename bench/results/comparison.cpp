@@ -166,12 +166,31 @@ BenchComparison compare_kernels(const BenchFile& file) {
 BenchComparison compare_turns(const std::vector<BenchFile>& a, const std::vector<BenchFile>& b) {
   std::vector<BenchComparison> turns;
   for (std::size_t i = 0; i < a.size(); ++i) turns.push_back(compare(a[i], b[i]));
-  BenchComparison result = std::move(turns.front());
+  const auto are_same = [](const ComparedCase& one, const ComparedCase& other) {
+    return other.what == one.what && other.by_a == one.by_a && other.by_b == one.by_b;
+  };
+  BenchComparison result;
+  // A file may be unfinished: a case of any turn counts.
+  for (const BenchComparison& turn : turns) {
+    for (const ComparedCase& one : turn.cases)
+      if (std::ranges::none_of(result.cases, [&](const ComparedCase& known) { return are_same(known, one); }))
+        result.cases.push_back(one);
+    const auto add_new = [](const std::vector<std::string>& from, std::vector<std::string>& to) {
+      for (const std::string& name : from)
+        if (std::ranges::find(to, name) == to.end()) to.push_back(name);
+    };
+    add_new(turn.only_a, result.only_a);
+    add_new(turn.only_b, result.only_b);
+  }
+  for (const ComparedCase& one : result.cases) {
+    std::erase(result.only_a, concat(one.what, " by ", one.by_a));
+    std::erase(result.only_b, concat(one.what, " by ", one.by_b));
+  }
   for (ComparedCase& one : result.cases) {
-    std::vector<double> of_a = {one.a.median}, of_b = {one.b.median};
-    for (auto turn = turns.begin() + 1; turn != turns.end(); ++turn)
-      for (const ComparedCase& other : turn->cases)
-        if (other.what == one.what && other.by_a == one.by_a && other.by_b == one.by_b) {
+    std::vector<double> of_a, of_b;
+    for (const BenchComparison& turn : turns)
+      for (const ComparedCase& other : turn.cases)
+        if (are_same(one, other)) {
           of_a.push_back(other.a.median);
           of_b.push_back(other.b.median);
         }

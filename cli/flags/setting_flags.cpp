@@ -4,6 +4,7 @@
 
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "training/run/run_directory.h"
 #include "training/settings/given_settings.h"
 
 namespace miniqat::cli {
@@ -63,8 +64,14 @@ void require_ending(const std::string& flag, const std::filesystem::path& file,
 
 void require_no_input(const std::string& flag, const std::filesystem::path& file,
                       const std::vector<std::filesystem::path>& inputs) {
-  std::error_code failure;
+  std::vector<std::filesystem::path> files = inputs;
   for (const std::filesystem::path& input : inputs)
+    if (const auto run = training::run_of_variables(input)) {
+      const std::vector<std::filesystem::path> own = run->files();
+      files.insert(files.end(), own.begin(), own.end());
+    }
+  std::error_code failure;
+  for (const std::filesystem::path& input : files)
     if (std::filesystem::equivalent(file, input, failure))
       throw UsageError(concat(flag, " would replace ", file.string(), ", which the command reads: give another file"));
 }

@@ -141,6 +141,7 @@ class PendingFile {
     Descriptor file(make_temporary(target_, temporary_path_));
     if (!file.valid()) fail_with_errno("write", path_);
     temporary_.emplace(temporary_path_);
+    keep_mode(file);
     write_all(file, content.bytes, path_);
     if (::fsync(file.number()) != 0 || !file.close()) fail_with_errno("write", path_);
   }
@@ -152,6 +153,13 @@ class PendingFile {
   }
 
  private:
+  /// A private file stays private. No error: some file systems have no permissions.
+  void keep_mode(const Descriptor& file) const {
+    constexpr mode_t kPermissions = 0777;
+    struct stat old = {};
+    if (::stat(target_.c_str(), &old) == 0) ::fchmod(file.number(), old.st_mode & kPermissions);
+  }
+
   fs::path path_;
   fs::path target_;
   fs::path temporary_path_;

@@ -22,7 +22,8 @@ std::string read_large_file(const std::filesystem::path& path);
 std::string read_part(const std::filesystem::path& path, std::uintmax_t offset, std::size_t bytes);
 
 /// Writes a temporary file beside `path`, fsyncs it and renames it over `path`: readers see the old file or the new
-/// one, never a half. Throws Error naming path and reason; then `path` is untouched and the temporary file removed.
+/// one, never a half. A file that is replaced keeps its permissions. Throws Error naming path and reason; then `path`
+/// is untouched and the temporary file removed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
 /// Throws Error unless `path` is a regular file or not there yet: what writes a file that nobody named must not write

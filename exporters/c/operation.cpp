@@ -88,9 +88,11 @@ class Emitter {
 
   std::string window_fields(const Window2d& window) const {
     const auto& [r, c] = window;
+    // One tap has no dilation, by which the C code multiplies all the same.
+    const auto dilation = [](const WindowAxis& axis) { return axis.window == 1 ? 1 : axis.dilation; };
     return concat("{", r.input, ", ", c.input, ", ", r.output, ", ", c.output, ", ", r.window, ", ", c.window, ", ",
-                  r.stride, ", ", c.stride, ", ", r.dilation, ", ", c.dilation, ", ", r.pad_before, ", ", c.pad_before,
-                  "}");
+                  r.stride, ", ", c.stride, ", ", dilation(r), ", ", dilation(c), ", ", r.pad_before, ", ",
+                  c.pad_before, "}");
   }
   void to() {
     const integer::Clamp& clamp = operation_.clamp;

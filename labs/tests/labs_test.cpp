@@ -1,5 +1,6 @@
 // What holds of each lab: the blank fails, the solution passes, each mistake fails with the hint that it deserves; the
-// page shows what the program prints, and the picture is the one that the program draws.
+// page shows what the program prints, and the picture is the one that the program draws. One that cannot be written is
+// an error.
 
 #include <filesystem>
 #include <fstream>
@@ -119,6 +120,30 @@ void check_page(const std::string& folder, const Lab& lab) {
          "figure.svg is another picture: ./labs/check " + lab.number + " --svg labs/" + folder + "/figure.svg");
 }
 
+/// What is written to std::cerr while it lives.
+class Complaints {
+ public:
+  Complaints() : before_(std::cerr.rdbuf(text_.rdbuf())) {}
+  Complaints(const Complaints&) = delete;
+  Complaints& operator=(const Complaints&) = delete;
+  ~Complaints() { std::cerr.rdbuf(before_); }
+
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::streambuf* before_;
+};
+
+/// A picture that cannot be written is no success.
+void check_lost_picture(const Lab& lab) {
+  const std::string path = kLabs / "no folder" / "figure.svg";
+  const Complaints complaints;
+  const int status = run(lab, {"--svg", path});
+  expect(status == 1, "--svg to a folder that is not there ends with status " + std::to_string(status));
+  expect(complaints.text() == "labs: cannot write " + path + "\n", "--svg says \"" + complaints.text() + "\"");
+}
+
 }  // namespace
 
 bool register_trials(const Trials& trials) {
@@ -134,6 +159,7 @@ int main(int argc, char** argv) {
     if (!trials.folder.starts_with(number + "-")) continue;
     lab::check_trials(trials.trials);
     lab::check_page(trials.folder, trials.trials[0].lab);
+    lab::check_lost_picture(trials.trials[0].lab);
     std::cout << trials.folder << ": " << lab::failures << " failures\n";
     return lab::failures == 0 ? 0 : 1;
   }

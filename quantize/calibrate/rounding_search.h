@@ -24,10 +24,10 @@ struct RoundingRows {
 ///
 /// A quadratic function of n binary variables: nobody finds its least value for large n. The search begins with the
 /// nearest neighbours, or with those of successive rounding where they are better. It then moves one number at a time
-/// to its other neighbour: the one that gains most or loses least, but none of the last ten, or n / 4 if these are fewer,
-/// unless that gives the best row so far (tabu search, Glover et al. 1998, "Adaptive memory tabu search for binary
-/// quadratic programs"). It ends if 3 n moves in a row, or 2000, have
-/// brought nothing, and after 20 n moves in any case. The best row on this way counts.
+/// to its other neighbour: the one that gains most or loses least, but none of the last ten, or n / 4 if these are
+/// fewer, unless that gives the best row so far (tabu search, Glover et al. 1998, "Adaptive memory tabu search for
+/// binary quadratic programs"). It ends if 3 n moves in a row, or 2000, have brought nothing, and after 20 n moves in
+/// any case. The best row on this way counts.
 ///
 /// Successive rounding: with H = L L^T and p = H d, the error is ||L^T (e - d)||^2 up to a constant, a sum over i of
 ///   (L_ii (e_i - d_i) + sum over j > i of L_ji (e_j - d_j))^2.

@@ -172,6 +172,13 @@ TEST(Comparison, FilesInTurnsAreComparedByTheRatiosOfTheirMedians) {
   EXPECT_EQ(compare_turns(a, b).cases[0].verdict, Verdict::kOpen);
   b[3].records.clear();
   EXPECT_EQ(compare_turns(a, b).cases[0].turns, 6u) << "a pair that lacks the case";
+  a = files(1, 7);
+  b = files(1.2, 7);
+  b[0].records.clear();
+  const BenchComparison later = compare_turns(a, b);
+  ASSERT_EQ(later.cases.size(), 1u) << "the first pair lacks the case";
+  EXPECT_EQ(later.cases[0].turns, 6u);
+  EXPECT_EQ(later.cases[0].verdict, Verdict::kFaster);
 }
 
 TEST(Rounds, SteadyOnesRepeat) {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,7 +52,7 @@ class RefusalsTest : public TinyTaskTest {
  protected:
   /// All lines of the table, with `before` in front of their words.
   void refuses(const std::string& before, const std::string& table) const {
-    const std::set<std::filesystem::path> files = all_files();
+    const Files files = all_files();
     for (const std::string& line : split(table, "\n")) {
       if (line.empty()) continue;
       for (const auto& [words_of_case, error] : cases_of(line)) {
@@ -79,9 +79,12 @@ class RefusalsTest : public TinyTaskTest {
   }
 
  private:
-  std::set<std::filesystem::path> all_files() const {
-    std::set<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(place_.path())) files.insert(entry.path());
+  /// When each was written; directories have no time, as a lock comes into them and goes.
+  using Files = std::map<std::filesystem::path, std::filesystem::file_time_type>;
+  Files all_files() const {
+    Files files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(place_.path()))
+      files[entry.path()] = entry.is_directory() ? std::filesystem::file_time_type() : entry.last_write_time();
     return files;
   }
 };
@@ -202,6 +205,7 @@ TEST_F(RefusalsTest, SettingsOutOfRange) {
 --scope conv2 => --scope "conv2" ... did you mean "conv1"?
 --scope conv1/Conv2D|nosuch => --scope "$" ... no node of tiny.json is in that scope
 --stop-at 13 --steps 12 => --stop-at 13 ... the run ends at step 12 already
+--stop-at 0|-1 => --stop-at must be in 1..1099511627776, got "$"
 --reestimate 3 => --reestimate: tiny.json has no batch norm
 --profile nowhere/trace.json|digits => --profile: 
 )");
@@ -335,7 +339,7 @@ TEST_F(RefusalsTest, OfBench) {
 TEST_F(RefusalsTest, OfCommandsOnARun) {
   expect_success(train("run"));
   expect_success(train("float", "--float"));
-  place_.write("net.onnx", "");
+  for (const char* file : {"net.onnx", "own.csv"}) place_.write(file, "");
   expect_success(train("norm", "--model norm.json"));
   // As of pictures that miniqat draws.
   std::filesystem::copy(path("float"), path("drawn"));
@@ -380,12 +384,19 @@ run run --split train --out o => --split goes with --index
 run run --index 20 --out o => there is no picture 20
 rewrite --graph tiny.json --bits-config bits.json --out ./bits.json => --out would replace ./bits.json
 run --graph tiny.json --out tiny.json => --out would replace tiny.json, which the command reads
-run run --out run/checkpoint.safetensors|run/eval_graph.json => --out would replace $
-run run --index 0 --checkpoint float --out float/checkpoint.safetensors => --out would replace
+run run --out run/checkpoint.safetensors|run/eval_graph.json|run/config.json => --out would replace $
+run run --index 0 --checkpoint float --out float/checkpoint.safetensors|float/config.json => --out would replace $
+run run --index 0 --dataset own.csv --out own.csv => --out would replace own.csv, which the command reads
+run run --fetch x --out o --seed -1 => --seed must be in 0..9223372036854775807, got "-1"
 inspect tiny.json --dot ./tiny.json => --dot would replace ./tiny.json
 inspect run --dot run/eval_graph.json => --dot would replace run/eval_graph.json
 verify run --out run/config.json|run/checkpoint.safetensors => --out would replace $
+verify run --checkpoint float --out float/checkpoint.safetensors|float/config.json => --out would replace $
+verify run --dataset own.csv --out own.csv => --out would replace own.csv
 export run --out run/config.json|run/eval_graph.json => --out would replace $
+export run --format json --checkpoint float/checkpoint.safetensors --out float/checkpoint.safetensors => --out would replace
+export run --checkpoint float --out float/config.json => --out would replace float/config.json
+export run --format c --dataset own.csv --out own.csv => --out would replace own.csv
 export --format onnx-float --graph net.onnx --out ./net.onnx => --out would replace ./net.onnx
 run run --image-size 9 --out o => --image-size ... a run, which has its sizes
 export run --compare small --out m.c => --compare is for --format html
@@ -399,6 +410,7 @@ export run --out m.c --opset 13 => --opset is for --format onnx or onnx-float
 export run --out m.onnx --prefix|--test-vectors|--dataset|--data-dir 3 => $ is for --format
 export run --out m.onnx --int8|--int4|--float-io => $ is for --format
 export run --out m.json --input-scale 0|-1|nan|inf|1e-42 => --input-scale
+export run --out m.html --input-scale 1 => --input-scale is not for --format html
 export run --out m.json --input-zero-point 128 => goes with --input-scale
 export run --out m.json --input-scale 1 --input-zero-point 256 => 256
 export run --format onnx-float --image-size 9 --out x.onnx => --image-size goes with --graph

@@ -200,8 +200,8 @@ class LowBitRunsTest(unittest.TestCase):
                          ["train", "calibrate", "train", "eval", "calibrate", "train", "stopped"])
         done = self.queue("--only", "resnet20-w4a4-1")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(self.calls[0], "^train .*--weight-bits 4 .*--epochs 40 .*--resume --out .*/resnet20-w4a4-1$")
-        row = "| `resnet20` | W4A4, ends 8 | 40, 0.02 | 1 | 50.00 | 70.00 | +0.00 | -0.20 | so far yes | 75.00 | 5.0 |"
+        self.assertRegex(self.calls[0], "^train .*--weight-bits 4 .*--epochs 30 .*--resume --out .*/resnet20-w4a4-1$")
+        row = "| `resnet20` | W4A4, ends 8 | 30, 0.02 | 1 | 50.00 | 70.00 | +0.00 | -0.20 | so far yes | 75.00 | 5.0 |"
         self.assertIn(row, done.stdout)
 
     def test_a_killed_queue_leaves_no_run_behind(self):
@@ -241,7 +241,7 @@ class LowBitRunsTest(unittest.TestCase):
         self.assertNotEqual(self.queue("--only", "resnet20-w8a8-1").returncode, 0)
         done = self.queue("--only", "resnet20-w8a8-1")
         self.assertEqual([call.split()[0] for call in self.calls], ["calibrate", "train", "eval"])
-        self.assertIn("| `resnet20` | W8A8 | 40, 0.02 | 1 | 50.00 | 70.00 |", done.stdout)
+        self.assertIn("| `resnet20` | W8A8 | 15, 0.01 | 1 | 50.00 | 70.00 |", done.stdout)
 
     def test_quantized_runs_start_elsewhere_from_kept_networks(self):
         self.assertEqual(self.queue("--keep", "--only", "resnet20-float-1").returncode, 0)
@@ -249,7 +249,7 @@ class LowBitRunsTest(unittest.TestCase):
         done = self.queue("--only", "resnet20-w4a4-1", runs="elsewhere")
         self.assertEqual([call.split()[0] for call in self.calls], ["train", "eval"])
         self.assertRegex(self.calls[0], "--init-checkpoint .*/networks/resnet20-float-1.safetensors ")
-        self.assertIn("| `resnet20` | W4A4, ends 8 | 40, 0.02 | 1 | 50.00 | 70.00 |", done.stdout)
+        self.assertIn("| `resnet20` | W4A4, ends 8 | 30, 0.02 | 1 | 50.00 | 70.00 |", done.stdout)
 
     def test_mixed_widths_are_chosen_by_short_trainings(self):
         self.assertEqual(self.queue("--only", "resnet20-float-*").returncode, 0)

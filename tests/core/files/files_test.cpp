@@ -174,6 +174,24 @@ TEST_F(FilesTest, RemovesTheTemporaryFileWhenTheDiskIsFull) {
   EXPECT_EQ(entries(), 1u);
 }
 
+// A private file must not become readable for all.
+TEST_F(FilesTest, ANewFileHasTheUsualModeAndAReplacedOneKeepsItsOwn) {
+  const fs::path path = folder_ / "file";
+  const auto mode = [&] { return static_cast<unsigned>(fs::status(path).permissions()); };
+  const mode_t before = ::umask(027);
+  write_file_atomically(path, "new");
+  ::umask(before);
+  EXPECT_EQ(mode(), 0640u);
+  fs::create_symlink("file", folder_ / "link");
+  for (const unsigned kept : {0600u, 0444u, 0666u}) {
+    ASSERT_EQ(::chmod(path.c_str(), kept), 0);
+    write_file_atomically(path, "replaced");
+    EXPECT_EQ(mode(), kept);
+    write_file_atomically(folder_ / "link", "through a link");
+    EXPECT_EQ(mode(), kept);
+  }
+}
+
 TEST_F(FilesTest, ReplacesTheTargetOfALinkAndKeepsTheLink) {
   write_file_atomically(folder_ / "target", "old");
   fs::create_symlink("target", folder_ / "link");

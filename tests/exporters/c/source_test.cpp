@@ -178,6 +178,23 @@ TEST(CSource, SameModelSameText) {
   EXPECT_LE(longest, 120u);
 }
 
+// A single tap has no next one. The C code multiplies by the dilation all the same, and 32 bits may be too few for
+// that.
+TEST(CSource, AWindowOfOneTapHasNoDilation) {
+  RandomModel net(1, {1, 1, 8});
+  net.conv2d(4);
+  Model model = net.finish();
+  Random random(10);
+  const Tensor tests = random_images(random, model, 1);
+  const std::string source = c_source(model, "net", "net.h", tests).source;
+  auto& [rows, columns] = std::get<integer::Layer>(model.operations[0].action).window;
+  ASSERT_TRUE(rows.window == 1 && columns.window == 1);
+  rows.dilation = 65536;
+  columns.dilation = 3;
+  model.check();
+  EXPECT_EQ(c_source(model, "net", "net.h", tests).source, source);
+}
+
 TEST(CSource, FirstCommentHasVersionAccuracyAndClasses) {
   Model model = testing::random_network(3);
   model.class_names = {"cat", "dog", "*/ int x;", "cow", "hen"};

@@ -1,4 +1,3 @@
-#include "training/run/init_checkpoint.h"
 #include "training/train/range_start.h"
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "tests/fewer_cases.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
+#include "training/run/init_checkpoint.h"
 
 namespace miniqat::training::range_start_test {
 namespace {
