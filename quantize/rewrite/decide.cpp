@@ -58,8 +58,8 @@ std::map<TensorKey, int> shared_channel_axes(const std::vector<LayerMatch>& matc
   return shared;
 }
 
-/// What the graph's outputs and layers are computed from, and they; all of a graph that names no output. What is left
-/// belongs to a loss that ops compute.
+/// The graph's outputs, its layers, and all that these are computed from; every node if no output is named. Others
+/// belong to a loss that ops compute.
 std::unordered_set<const Node*> needed_nodes(const Graph& graph) {
   const std::vector<Node*> all = graph.topological_order();
   if (graph.outputs().empty()) return {all.begin(), all.end()};

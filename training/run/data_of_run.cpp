@@ -94,7 +94,8 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
   options.numbers.features = network.input_names;
   options.numbers.channels = network.images.channels();
   if (!is_own && options.numbers.inputs == datasets::Inputs::kAuto) options.numbers.inputs = network.inputs;
-  if (!datasets::is_path(dataset)) return options.snr_db = network.settings.sounds.snr_db, options;
+  options.snr_db = network.settings.sounds.snr_db;
+  if (!datasets::is_path(dataset)) return options;
   options.pictures = grid;
   options.skip_broken = network.settings.skip_broken;
   if (!is_own && network.images.rank() == 4)
