@@ -24,7 +24,7 @@ class RangeStart : public StepHook {
   void before_step() override;
   /// Before the checkpoint of that moment is written.
   void after_step(const TrainedStep& step) override;
-  /// For a run that goes on behind the end of an epoch: its accuracy has ranges, even if a signal ended after_step().
+  /// For a run that goes on where it is judged first: its accuracy has ranges, even if a signal ended after_step().
   void before_judging();
 
  private:

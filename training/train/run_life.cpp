@@ -237,6 +237,10 @@ bool RunLife::judges_at_start() const {
   return epoch_ended && step < task_.total_steps && reported_step_ != step;
 }
 
+bool RunLife::judges_without_a_step() const {
+  return judges_at_start() || (task_.session.step() >= task_.total_steps && trained_.empty());
+}
+
 void RunLife::start() {
   pace_.begin(task_.session.step(), task_.total_steps);
   if (!judges_at_start()) return;
@@ -379,7 +383,6 @@ void RunLife::reestimate() {
     trained_.emplace(name, content.tensors.at(name));
     task_.session.set_variable(name, value);
   }
-  save();
   const std::size_t norms = updating_batch_norms(task_.training.graph, network.quantization_step).size();
   observer_.say(concat("re-estimated the statistics of ", counted(norms, "batch norm"), " from ",
                        counted(batches_to_see(network, task_.data.train, options), "batch")));
@@ -408,7 +411,7 @@ void RunLife::finish() {
   pace_.pause();
   bool complete = task_.session.step() >= task_.total_steps;
   if (complete && task_.batches_to_estimate() > 0) complete = has_shared_statistics();
-  if (saved_step_ != task_.session.step()) save();
+  save();
   const PartResults accuracies = final_accuracies(complete);
   write_summary(accuracies, complete);
   observer_.say(complete ? concat("done in ", clock_text(pace_.seconds()), ": ", accuracies.text())

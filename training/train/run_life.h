@@ -62,8 +62,9 @@ class RunLife : public StepHook {
   void begin();
   /// All steps are done, and the summary says so.
   bool is_complete() const;
-  /// Whether start() judges the network: the run died at the end of an epoch, after the checkpoint.
-  bool judges_at_start() const;
+  /// Whether the network is judged as the checkpoint has it: the run died at the end of an epoch, after the checkpoint,
+  /// or behind its last step, without an estimate of statistics yet.
+  bool judges_without_a_step() const;
   /// The clock starts; then the accuracy of that epoch.
   void start();
   /// The step that was just taken, in the run.
@@ -86,6 +87,7 @@ class RunLife : public StepHook {
 
  private:
   bool killed_before_its_first_checkpoint() const;
+  bool judges_at_start() const;
   void share();
   void require_same_graph() const;
   void go_on();

@@ -63,7 +63,7 @@ class Trainer {
     if (extras_.profile != nullptr) task_.session.set_profile(extras_.profile);
     try {
       try {
-        if (life_.judges_at_start()) ranges_.before_judging();
+        if (life_.judges_without_a_step()) ranges_.before_judging();
         life_.start();
         train_steps();
       } catch (const Interruption&) {
