@@ -37,9 +37,10 @@ namespace fs = std::filesystem;
 
 OutFiles tflite_file(const ExportedRun& exported) {
   const ExportArguments& arguments = exported.arguments;
-  return {.files = {{arguments.out, exporters::tflite(exported.model, {.float_io = arguments.float_io,
-                                                                       .int8 = arguments.int8,
-                                                                       .int4 = arguments.int4})}}};
+  const exporters::TfliteOptions options{
+      .float_io = arguments.float_io, .int8 = arguments.int8, .int4 = arguments.int4};
+  return {.files = {{arguments.out, exporters::tflite(exported.model, options)}},
+          .shift = exporters::is_int8(exported.model, options) ? 128 : 0};
 }
 
 OutFiles onnx_file(const ExportedRun& exported) {
@@ -182,16 +183,20 @@ void export_float(const ExportArguments& arguments) {
   std::printf("%s", network.words.c_str());
 }
 
+std::string grid_text(const integer::Grid& grid, int shift) {
+  return concat("integers from ", -shift, " to ", grid.quant_max() - shift, ", scale ", exact(grid.scale),
+                ", zero point ", grid.zero_point - shift);
+}
+
 /// What an input of numbers is, or an output that is none of classes, and what goes between it and the data's units.
-void print_grid(const ExportArguments& arguments, const std::string& end, const integer::Grid& grid,
+void print_grid(const ExportArguments& arguments, const std::string& end, const integer::Grid& grid, int shift,
                 bool standardised) {
   const bool is_input = end == "input";
   std::string text = concat(end, ": ");
   if (arguments.float_io || (arguments.format == "onnx" && !is_input))
     text += "float32";
   else
-    text += concat("integers from 0 to ", grid.quant_max(), ", scale ", exact(grid.scale), ", zero point ",
-                   grid.zero_point);
+    text += grid_text(grid, shift);
   if (standardised) {
     text += ", standardised";
     if (arguments.format == "c")
@@ -230,13 +235,14 @@ void export_run(const ExportArguments& arguments) {
   std::printf("%s", out.words.c_str());
   const integer::Grid& input = model.tensor(model.input).grid;
   if (input != bytes && !arguments.float_io)
-    std::printf("input: integers from 0 to %d, scale %.9g, zero point %d: not the pictures' bytes, %s\n",
-                input.quant_max(), static_cast<double>(input.scale), input.zero_point,
+    std::printf("input: %s: not the pictures' bytes, %s%s\n", grid_text(input, out.shift).c_str(),
                 format.maps_bytes ? "which input_from_byte maps to them"
-                                  : "which the table that --format json writes as input_from_byte maps to them");
-  if (!of_pictures && !out.has_input) print_grid(arguments, "input", input, model.input_standard.has_value());
+                                  : "which the table that --format json writes as input_from_byte maps to them",
+                out.shift == 0 ? "" : concat(", ", out.shift, " more than these").c_str());
+  if (!of_pictures && !out.has_input)
+    print_grid(arguments, "input", input, out.shift, model.input_standard.has_value());
   if (!model.task.empty())
-    print_grid(arguments, "output", model.tensor(model.output).grid, model.output_standard.has_value());
+    print_grid(arguments, "output", model.tensor(model.output).grid, out.shift, model.output_standard.has_value());
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ struct OutFiles {
   std::string words = {};
   /// Whether the words say what the input is.
   bool has_input = false;
+  /// How much less than the model's the file's integers of activations are.
+  int shift = 0;
 };
 
 inline constexpr std::int64_t kTestVectorsOfC = 4;

@@ -82,8 +82,8 @@ BenchComparison compare(const BenchFile& a, const BenchFile& b);
 BenchComparison compare_kernels(const BenchFile& file);
 
 /// The cases of several pairs of files, written in turns: each pair gives one ratio of medians, and whatever changes
-/// the machine from file to file is in the spread of these. Cases match as by compare() of the first pair; a pair that
-/// lacks a case gives no ratio of it. The lists are of one length, at least 1.
+/// the machine from file to file is in the spread of these. Cases match as by compare() of each pair; one that lacks a
+/// case gives no ratio of it. The lists are of one length, at least 1.
 BenchComparison compare_turns(const std::vector<BenchFile>& a, const std::vector<BenchFile>& b);
 
 }  // namespace miniqat::bench

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/graph/op_interfaces.h"
 #include "core/text/error.h"
@@ -118,9 +119,9 @@ ShardedSteps::ShardedSteps(const ShardOptions& options)
 ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, const BindVariables& bind_variables) {
   request.slice = true;
   require_requested(graph, request);
-  const auto [found, fresh] = plans_.try_emplace(plan_key(Delays(graph), request));
-  ShardedPlan& plan = found->second;
-  if (!fresh) return plan;
+  const std::string key = plan_key(Delays(graph), request);
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+  ShardedPlan plan;
   plan.precision = request.precision;
   for (int worker = 0; worker < workers_.count(); ++worker) {
     plan.plans.push_back(compile_plan(graph, request));
@@ -129,7 +130,7 @@ ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, con
   plan.complete_after = completion(plan.first());
   plan.tree = std::make_unique<GradientTree>(range_.count, request.gradient_targets.size());
   plan.gradients.resize(request.gradient_targets.size());
-  return plan;
+  return plans_.emplace(key, std::move(plan)).first->second;
 }
 
 double ShardedSteps::compute(ShardedPlan& plan, const Graph& graph, const Feeds& feeds, const Sweep& how) {

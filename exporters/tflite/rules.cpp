@@ -52,7 +52,6 @@ WindowAxis axis_with_borders(const WindowAxis& axis) {
 /// TensorFlow Lite leaves -128 out, so that two products of bytes fit 16 bits, and -8 as well.
 constexpr int kLargestWeight = 127;
 constexpr int kLargestInt4Weight = 7;
-constexpr int kInt4Bits = 4;
 
 bool is_int4(const Layer& layer, TfliteIntegers integers) {
   return integers == TfliteIntegers::kInt4 && layer.weight_bits <= kInt4Bits;

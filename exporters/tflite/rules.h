@@ -56,6 +56,9 @@ struct TfliteWeights {
   std::vector<std::int32_t> bias = {};
 };
 
+/// The width of INT4; weights of fewer bits fit it, too.
+inline constexpr int kInt4Bits = 4;
+
 /// The integers of a whole file, and why they have a sign.
 enum class TfliteIntegers {
   kUInt8,

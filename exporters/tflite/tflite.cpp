@@ -332,4 +332,8 @@ std::int32_t Exporter::add(const Reshape&) {
 
 std::string tflite(const Model& model, const TfliteOptions& options) { return Exporter(model, options).run(); }
 
+bool is_int8(const Model& model, const TfliteOptions& options) {
+  return tflite_integers(model, options) != TfliteIntegers::kUInt8;
+}
+
 }  // namespace miniqat::exporters

@@ -27,4 +27,8 @@ struct TfliteOptions {
 /// other than SAME and VALID.
 std::string tflite(const integer::Model& model, const TfliteOptions& options = {});
 
+/// Whether the file is int8, its activations and zero points 128 less than the model's. Throws as tflite() does for
+/// `int4` without a layer for it.
+bool is_int8(const integer::Model& model, const TfliteOptions& options = {});
+
 }  // namespace miniqat::exporters

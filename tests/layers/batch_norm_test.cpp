@@ -198,10 +198,12 @@ TEST(BatchNorm, ASliceOfOneIsOneNumber) {
   session.set_shards({.range = {.total = 2, .first = 0, .count = 2}});
   const RunRequest request{
       .fetches = {loss}, .gradients_of = loss, .gradient_targets = {net.graph.output_at("gamma")}, .training = true};
-  EXPECT_TRUE(testing::mentions(testing::error_of([&] {
-                                  session.run(request, {{net.x, random_tensor({2, 3}, 1)}});
-                                }),
-                                {"[BatchNorm \"bn\"]", "a batch of 1"}));
+  for (const char* attempt : {"first", "second"})
+    EXPECT_TRUE(testing::mentions(testing::error_of([&] {
+                                    session.run(request, {{net.x, random_tensor({2, 3}, 1)}});
+                                  }),
+                                  {"[BatchNorm \"bn\"]", "a batch of 1"}))
+        << attempt;
 }
 
 }  // namespace

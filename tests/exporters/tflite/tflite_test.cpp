@@ -184,6 +184,7 @@ TEST(Tflite, Int8ShiftsEveryZeroPoint) {
     const File file(tflite(model, {.int8 = int8}));
     const tflite_schema::Tensor& input = file.tensor(file.graph().inputs()->Get(0));
     EXPECT_EQ(input.type(), int8 ? TensorType::INT8 : TensorType::UINT8);
+    EXPECT_EQ(is_int8(model, {.int8 = int8}), int8);
     EXPECT_EQ(input.quantization()->zero_point()->Get(0), model.tensors[0].grid.zero_point - (int8 ? 128 : 0));
     EXPECT_EQ(input.quantization()->scale()->Get(0), model.tensors[0].grid.scale);
     EXPECT_EQ(list(input.shape()), (std::vector<std::int32_t>{1, 9, 11, 3}));
@@ -197,6 +198,7 @@ TEST(Tflite, ScalesPerChannelMakeInt8) {
     model = with_symmetric_weights(one_layer(LayerKind::kConv2d, seed));
   const auto type = [](const File& file) { return file.tensor(file.graph().inputs()->Get(0)).type(); };
   EXPECT_EQ(type(File(tflite(model))), TensorType::INT8);
+  EXPECT_TRUE(is_int8(model));
   EXPECT_EQ(type(File(tflite(with_scales_per_tensor(model)))), TensorType::UINT8);
 }
 
