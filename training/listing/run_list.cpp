@@ -56,7 +56,8 @@ void read_summary(const Json& summary, ListedRun& listed) {
   listed.state = listed.complete ? "complete" : concat("stopped at step ", summary.value("steps", std::int64_t{0}));
   listed.quantization = text_at(summary, "quantization");
   listed.bits = summary.value("bits", Json(nullptr));
-  const Task& task = find_task(summary.value("task", classification().name));
+  const std::string name = summary.value("task", classification().name);
+  const Task& task = find_task(name);
   const auto main_of = [&](const char* part) -> std::optional<Measure> {
     for (const MeasureKind& kind : task.measures)
       if (const std::optional<double> value = number_at(summary, concat(part, "_", kind.key).c_str()))

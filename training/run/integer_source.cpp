@@ -86,7 +86,8 @@ std::optional<Standard> standard_in(const RunDirectory& run, bool of_targets) {
 integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
                            const std::optional<integer::Grid>& input) {
   integer::Model model = convert_graph(run, checkpoint, input);
-  const Task& task = task_of(recorded_settings(read_json(run.config()), run.config().string()));
+  const TrainSettings settings = recorded_settings(read_json(run.config()), run.config().string());
+  const Task& task = task_of(settings);
   if (&task != &classification()) model.task = task.name;
   std::vector<std::string> names = recorded_output_names(run, task);
   if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);

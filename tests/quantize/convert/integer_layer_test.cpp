@@ -165,7 +165,8 @@ int largest_difference(const Graph& graph, const NamedTensors& variables, const 
 }
 
 TEST(CoarseUnits, NetsOfTwoBitsWithWideSumsAgree) {
-  const std::uint64_t seeds = testing::fewer(60);
+  constexpr std::uint64_t kNets = 60;
+  const std::uint64_t seeds = testing::fewer(kNets);
   int finer = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const TrainedNet net = testing::train_briefly(
@@ -176,7 +177,8 @@ TEST(CoarseUnits, NetsOfTwoBitsWithWideSumsAgree) {
     for (const std::string& text : operations_of(model))
       finer += text.starts_with("Rescale") && text.ends_with(":finer");
   }
-  EXPECT_GT(finer, 0);
+  // Few networks have one.
+  if (seeds == kNets) EXPECT_GT(finer, 0);
 }
 
 /// A layer of its own behind `x`, whose output has the range of what it gives for random pictures.
