@@ -131,7 +131,8 @@ TEST(UnfusedBatchNorm, ConstantsMayTakeThePlaceOfVariables) {
   const auto values = [&](const std::string& name) { return layers::constant(p.graph, name, {3}, {1, 2, 3}); };
   const Output rsqrt = layers::rsqrt(p.graph, "Rsqrt", p.add(values("variance"), p.epsilon()));
   p.add(p.mul(p.sub(p.images(), values("mean")), p.mul(rsqrt, values("gamma"))), values("beta"));
-  const Node& fused = fuse_batch_norm(p.graph, find_unfused_batch_norms(p.graph).at(0));
+  const auto unfused = find_unfused_batch_norms(p.graph);
+  const Node& fused = fuse_batch_norm(p.graph, unfused.at(0));
   p.graph.verify();
   EXPECT_EQ(fused.input(1).name(), "gamma");
   EXPECT_EQ(fused.input(2).name(), "beta");
