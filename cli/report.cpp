@@ -32,6 +32,11 @@ Report gather(const ReportRequest& request) {
 void write_report(const ReportArguments& arguments) {
   require_ending("--out", arguments.out, {".html", ".htm"});
   require_writable(arguments.out);
+  std::vector<std::filesystem::path> inputs(arguments.request.runs.begin(), arguments.request.runs.end());
+  for (const std::string& input :
+       {arguments.request.dataset, arguments.request.data_dir, arguments.request.sensitivity})
+    inputs.emplace_back(input);
+  require_no_input("--out", arguments.out, inputs);
   require_dataset_for(arguments.request.skip_broken, arguments.request.dataset);
   const Report report = gather(arguments.request);
   const std::string page = report_page(report);

@@ -1,5 +1,7 @@
 #include <cstdio>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "bench/roofline.h"
 #include "cli/advice.h"
@@ -60,6 +62,17 @@ RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings&
                              RunDirectory::existing_if(arguments.overwrite));
 }
 
+/// Throws UsageError for a trace in the place of what the training reads.
+void require_trace_elsewhere(const std::filesystem::path& trace, const TrainSettings& settings, const RunDirectory& run,
+                             bool resume) {
+  std::vector<std::filesystem::path> inputs;
+  if (resume) inputs = run.files();
+  for (const std::string& input : {settings.dataset, settings.data_dir, settings.model, settings.init_checkpoint,
+                                   settings.class_weights, settings.rewrite.bits_config})
+    inputs.emplace_back(input);
+  require_no_input("--profile", trace, inputs);
+}
+
 void report_profile(const Profile& profile, const std::filesystem::path& path) {
   const MachineRates rates = bench::measure_rates();
   std::printf("\n%s", profile_table(profile, rates).c_str());
@@ -72,6 +85,7 @@ void report_profile(const Profile& profile, const std::filesystem::path& path) {
 /// are, or in their own $MINIQAT_DATA_DIR.
 void train_and_show(const TrainSettings& settings, const std::string& asked, const RunDirectory& run,
                     const TrainArguments& arguments, TrainExtras extras) {
+  if (arguments.profile) require_trace_elsewhere(*arguments.profile, settings, run, extras.resume);
   TrainSettings of_ranks = settings;
   of_ranks.data_dir = asked;
   RankSide ranks = lead_ranks(of_ranks, extras);

@@ -141,7 +141,8 @@ void verify_run(const VerifyArguments& arguments) {
   if (!arguments.out.empty()) require_writable(arguments.out);
   const RunSource run =
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
-  require_no_input("--out", arguments.out, {arguments.run, arguments.checkpoint, arguments.dataset});
+  require_no_input("--out", arguments.out,
+                   {arguments.run, arguments.checkpoint, arguments.dataset, arguments.data_dir});
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
   const datasets::Dataset split = arguments.limit > 0 ? first_recordings(test, arguments.limit) : test;

@@ -1,11 +1,13 @@
 #include "datasets/user_files.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/files/files.h"
@@ -28,6 +30,7 @@
 #include "datasets/pictures/class_folders.h"
 #include "datasets/pictures/formats.h"
 #include "datasets/pictures/part_folders.h"
+#include "datasets/pictures/picture.h"
 #include "datasets/pictures/resize.h"
 #include "datasets/sound/sound.h"
 #include "datasets/sound/sound_files.h"
@@ -435,6 +438,13 @@ class UserFiles {
 };
 
 }  // namespace
+
+bool is_named_like_data(const fs::path& file) {
+  constexpr std::array<std::string_view, 6> kEndings = {".npy", ".npz", ".csv", ".ts", ".gz", ".bin"};
+  return has_picture_ending(file) || is_sound(file) ||
+         std::ranges::find(kEndings, lower_ending(file)) != kEndings.end() ||
+         file.filename().string().find("idx") != std::string::npos;
+}
 
 Tensor read_picture(const fs::path& path, const PictureOptions& options) {
   Picture picture = decode_picture(read_large_file(path), options.colour, path);
