@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "core/files/files.h"
 #include "core/graph/graph_json.h"
 #include "core/text/error.h"

@@ -5,6 +5,7 @@
 #include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "cli/notes.h"
 #include "core/files/files.h"
 #include "core/text/error.h"

@@ -7,6 +7,7 @@
 #include "cli/display/verify_report.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "cli/notes.h"
 #include "cli/process.h"
 #include "core/files/files.h"
