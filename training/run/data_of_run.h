@@ -40,7 +40,7 @@ struct TrainedOn {
 std::shared_ptr<const datasets::Standard> recorded_standard(const RunDirectory& run, bool of_targets);
 
 /// How a data set is read for such a network. Pictures other than those it was trained on take on the mean and
-/// deviation of those, a user's own files the size and the colour, too, and arrays are what they were, pictures or
+/// deviation of those, a user's own files the size and the colour, too. Arrays, its own as well, are what they were, pictures or
 /// numbers. Classes have the numbers that they had there.
 datasets::LoadOptions load_options(const TrainedOn& network, const std::string& dataset);
 
