@@ -160,7 +160,7 @@ TEST_F(DataFlagsTest, ARunOfNumbersStaysOneOnBytes) {
       for (int k = 0; k < 4; ++k) {
         const auto number = static_cast<float>(i % 7 + k) + 0.5F;
         bytes += static_cast<char>(i % 7 + k);
-        numbers += {reinterpret_cast<const char*>(&number), sizeof number};
+        numbers.append(reinterpret_cast<const char*>(&number), sizeof number);
       }
     }
     const std::string count = concat(size, ","), shape = concat(size, ", 2, 2, 1");
@@ -171,17 +171,20 @@ TEST_F(DataFlagsTest, ARunOfNumbersStaysOneOnBytes) {
       place_.write(concat(folder, "/y_", part, ".npy"), npy_bytes("|u1", count, labels));
     }
   }
-  expect_success(program(
-      "train --dataset numbers --no-standardise --float --model mlp --width 0.25 --steps 5 --batch-size 10 --threads 1 --out float"));
-  expect_success(program("calibrate float --dataset bytes --out ptq"));
-  const auto loss = [&](const std::string& line) {
-    return nlohmann::json::parse(expect_success(program("eval ptq --json " + line)).out)["loss"];
+  const auto run = [&](const std::string& line) {
+    const Outcome outcome = program(line);
+    EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
+    return outcome;
+  };
+  run("train --dataset numbers --no-standardise --float --model mlp --steps 5 --batch-size 10 --threads 1 --out float");
+  run("calibrate float --dataset bytes --out ptq");
+  const auto loss = [&](const std::string& more) {
+    return nlohmann::json::parse(run("eval ptq --json " + more).out)["loss"];
   };
   EXPECT_EQ(loss(""), loss("--dataset same"));
   // Its file has no bytes to say anything of, either.
-  expect_success(program("export ptq --out net.miniqat"));
-  EXPECT_EQ(program("eval --model net.miniqat --dataset numbers").err.find("quantizes its input itself"),
-            std::string::npos);
+  run("export ptq --out net.miniqat");
+  EXPECT_EQ(run("eval --model net.miniqat --dataset numbers").err.find("quantizes its input"), std::string::npos);
 }
 
 }  // namespace
