@@ -256,7 +256,7 @@ void evaluate_run(const EvalArguments& arguments) {
   if (arguments.profile) std::printf("\n%s", profile_table(profile, bench::measure_rates()).c_str());
 }
 
-/// Whether the network quantizes the pictures itself: its file does not say what the bytes were then.
+/// Whether a network that reads pictures quantizes them itself: its file does not say what the bytes were then.
 bool has_own_input_quantizer(const integer::TensorInfo& input) {
   return input.shape.rank() == 3 && (input.grid.bits != 8 || input.name.ends_with("/input_quant"));
 }
@@ -324,7 +324,8 @@ void evaluate_file(const EvalArguments& arguments, const ReadingFlags& flags) {
                         .integer = true};
   const datasets::Dataset pictures = chosen_pictures(arguments, split);
   const EvalResult result = evaluate_in_integers(model, task, arguments.model, pictures);
-  if (datasets::is_path(arguments.dataset) && has_own_input_quantizer(model.tensor(model.input)))
+  if (datasets::is_path(arguments.dataset) && split.has_pictures() &&
+      has_own_input_quantizer(model.tensor(model.input)))
     print_note(concat(
         "note: ", arguments.model,
         " quantizes its input itself, so it does not say what the bytes were: they are taken as byte / 255; if its run had --mean or --std, evaluate that"));

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "cli/model_start.h"
 #include "cli/notes.h"
 #include "core/files/files.h"
@@ -149,7 +150,8 @@ void check(const ExportArguments& arguments, const Command& command) {
         "--input-scale is not for --format html: the pictures on the page are bytes of the run's data set");
   if (command.was_given("--input-zero-point") && !command.was_given("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
-  std::vector<fs::path> inputs = {arguments.run, arguments.graph, arguments.checkpoint, arguments.dataset};
+  std::vector<fs::path> inputs = {arguments.run, arguments.graph, arguments.checkpoint, arguments.dataset,
+                                  arguments.data_dir};
   inputs.insert(inputs.end(), arguments.compare.begin(), arguments.compare.end());
   require_no_input("--out", arguments.out, inputs);
   if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
+#include "cli/inputs.h"
 #include "core/files/files.h"
 #include "core/graph/graph_json.h"
 #include "core/text/error.h"
@@ -56,7 +57,10 @@ void import(const ImportArguments& arguments) {
     fail(printable(out.string()), " holds a config.json, as a run does: give another --out");
   const std::filesystem::path weights_file = out / "weights.safetensors", graph_file = out / "graph.json",
                               report_file = out / "import.json";
-  for (const std::filesystem::path& file : {weights_file, graph_file, report_file}) require_no_link(file);
+  for (const std::filesystem::path& file : {weights_file, graph_file, report_file}) {
+    require_no_link(file);
+    require_no_input("--out", file, {arguments.model});
+  }
   importers::ImportOptions options{.batch_size = arguments.batch_size};
   if (!arguments.image_size.empty()) std::tie(options.height, options.width) = image_size_from(arguments.image_size);
   importers::ImportedModel model = importers::import_onnx(arguments.model, options);

@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/display/tables.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "cli/model_start.h"
 #include "cli/notes.h"
 #include "core/files/files.h"

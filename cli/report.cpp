@@ -5,6 +5,7 @@
 #include "cli/display/terminal.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "cli/notes.h"
 #include "core/files/files.h"
 #include "core/text/error.h"
@@ -32,6 +33,11 @@ Report gather(const ReportRequest& request) {
 void write_report(const ReportArguments& arguments) {
   require_ending("--out", arguments.out, {".html", ".htm"});
   require_writable(arguments.out);
+  std::vector<std::filesystem::path> inputs(arguments.request.runs.begin(), arguments.request.runs.end());
+  for (const std::string& input :
+       {arguments.request.dataset, arguments.request.data_dir, arguments.request.sensitivity})
+    inputs.emplace_back(input);
+  require_no_input("--out", arguments.out, inputs);
   require_dataset_for(arguments.request.skip_broken, arguments.request.dataset);
   const Report report = gather(arguments.request);
   const std::string page = report_page(report);

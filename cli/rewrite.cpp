@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "cli/model_start.h"
 #include "cli/notes.h"
 #include "core/graph/graph_json.h"
@@ -39,8 +40,8 @@ void note_unchanged(const Graph& graph, const std::string& source) {
 void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, const std::vector<std::string>& given) {
   check_options<RewriteSettings>([&] { options.check(); });
   require_ending("--out", arguments.out, {".json"});
-  // A graph may be rewritten in its own file.
-  require_no_input("--out", arguments.out, {options.bits_config});
+  // A graph may be rewritten in its own file, but an ONNX model is no graph JSON.
+  require_no_input("--out", arguments.out, {options.bits_config, is_onnx_file(arguments.graph) ? arguments.graph : ""});
   auto [graph, notes] = read_graph_file(arguments.graph, arguments.image_size);
   require_scope(graph, options.scope, arguments.graph);
   if (arguments.mode == "train") quantize::require_observing(graph, arguments.graph);

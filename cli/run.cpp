@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "cli/model_start.h"
 #include "cli/notes.h"
 #include "core/engine/session.h"
@@ -246,9 +247,9 @@ void run(const RunArguments& arguments) {
     refuse_ignored(concat("--threads ", arguments.threads), "--backend reference, whose loops run on one thread");
   set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
   const RunSubject subject = subject_of(arguments);
-  require_no_input(
-      "--out", arguments.out,
-      {subject.graph, subject.checkpoint, arguments.feeds, arguments.run, arguments.checkpoint, arguments.dataset});
+  require_no_input("--out", arguments.out,
+                   {subject.graph, subject.checkpoint, arguments.feeds, arguments.run, arguments.checkpoint,
+                    arguments.dataset, arguments.data_dir});
   auto [graph, notes] = read_graph_file(subject.graph, arguments.image_size);
   if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train && graph.outputs().empty())
     throw UsageError(concat(subject.graph, " names no outputs: give --fetch, --gradients-of or --train"));

@@ -1,5 +1,7 @@
 #include <cstdio>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "bench/roofline.h"
 #include "cli/advice.h"
@@ -7,6 +9,7 @@
 #include "cli/display/run_display.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "cli/process.h"
 #include "cli/train_ranks.h"
 #include "core/engine/profile.h"
@@ -60,6 +63,17 @@ RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings&
                              RunDirectory::existing_if(arguments.overwrite));
 }
 
+/// Throws UsageError for a trace in the place of what the training reads.
+void require_trace_elsewhere(const std::filesystem::path& trace, const TrainSettings& settings, const RunDirectory& run,
+                             bool resume) {
+  std::vector<std::filesystem::path> inputs;
+  if (resume) inputs = run.files();
+  for (const std::string& input : {settings.dataset, settings.data_dir, settings.model, settings.init_checkpoint,
+                                   settings.class_weights, settings.rewrite.bits_config})
+    inputs.emplace_back(input);
+  require_no_input("--profile", trace, inputs);
+}
+
 void report_profile(const Profile& profile, const std::filesystem::path& path) {
   const MachineRates rates = bench::measure_rates();
   std::printf("\n%s", profile_table(profile, rates).c_str());
@@ -72,6 +86,7 @@ void report_profile(const Profile& profile, const std::filesystem::path& path) {
 /// are, or in their own $MINIQAT_DATA_DIR.
 void train_and_show(const TrainSettings& settings, const std::string& asked, const RunDirectory& run,
                     const TrainArguments& arguments, TrainExtras extras) {
+  if (arguments.profile) require_trace_elsewhere(*arguments.profile, settings, run, extras.resume);
   TrainSettings of_ranks = settings;
   of_ranks.data_dir = asked;
   RankSide ranks = lead_ranks(of_ranks, extras);
@@ -129,22 +144,6 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   train_and_show(settings, asked_data_dir, run, arguments, extras);
 }
 
-/// A run of `quantize` has a table that compares networks, and would not fit a longer training or another one.
-void refuse_stage_of_quantize(const RunDirectory& run, const std::string& what) {
-  if (const auto whole = quantization_of_trained(run))
-    throw UsageError(concat(what, ": ", run.path().string(), " holds the training of the run of quantize in ",
-                            whole->string(), ", whose table would no longer fit"));
-}
-
-/// Refuses to resume a run of `quantize`.
-void refuse_run_of_quantize(const std::filesystem::path& folder) {
-  if (!is_there(folder / "quantize.json")) return;
-  const std::string name = folder.string(), word = shell_path(folder);
-  throw UsageError(concat("--resume: ", name, " holds a run of quantize, whose results are in quantize.json; ",
-                          "quantize --resume --out ", word, " goes on if it was stopped, and train --init-checkpoint ",
-                          word, " begins a longer training from it"));
-}
-
 /// A run goes on with the settings it began with: other values on the command line would make it another run.
 void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
   if (!arguments.config.empty()) throw UsageError("--resume takes the run's own config.json; leave --config out");
@@ -155,12 +154,7 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   if (arguments.out.empty() && !is_there(folder))
     throw MissingArgument(concat("--resume: --out names the run to go on with; without --out it would be ",
                                  folder.string(), ", which is not there"));
-  refuse_run_of_quantize(folder);
-  const RunDirectory run = RunDirectory::resume(folder);
-  if (run.is_calibrated())
-    throw UsageError(concat("--resume: the run in ", run.path().string(), " was calibrated, not trained: there is ",
-                            "nothing to go on with; train --init-checkpoint ", shell_path(run.path()),
-                            " begins a training from it"));
+  const RunDirectory run = resumed_training(folder);
   TrainExtras extras = arguments.extras;
   extras.begun = begun_settings(run);
   TrainSettings wanted = extras.begun;
@@ -169,8 +163,7 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   const std::string asked_data_dir = wanted.data_dir;
   wanted.data_dir = resolved_data_dir(wanted.dataset, wanted.data_dir);
   require_same_run(wanted, extras.begun);
-  for (const char* longer : {"epochs", "steps"})
-    if (flags.was_given(longer)) refuse_stage_of_quantize(run, flag_of(longer));
+  require_own_length(run, wanted);
   check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));
   train_and_show(wanted, asked_data_dir, run, arguments, extras);

@@ -7,6 +7,7 @@
 #include "cli/display/verify_report.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/inputs.h"
 #include "cli/notes.h"
 #include "cli/process.h"
 #include "core/files/files.h"
@@ -141,7 +142,8 @@ void verify_run(const VerifyArguments& arguments) {
   if (!arguments.out.empty()) require_writable(arguments.out);
   const RunSource run =
       with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
-  require_no_input("--out", arguments.out, {arguments.run, arguments.checkpoint, arguments.dataset});
+  require_no_input("--out", arguments.out,
+                   {arguments.run, arguments.checkpoint, arguments.dataset, arguments.data_dir});
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
   const datasets::Dataset split = arguments.limit > 0 ? first_recordings(test, arguments.limit) : test;

@@ -34,6 +34,9 @@ std::span<const std::string_view> names_of(Answers);
 /// How numbers from a user's files become examples.
 struct NumberOptions {
   Inputs inputs = Inputs::kAuto;
+  /// What a network that is there already was trained on. kAuto in `inputs` stands for it: numbers are read as numbers,
+  /// and arrays must be pictures for a network of pictures. Other files tell what they are by themselves.
+  Inputs trained_on = Inputs::kAuto;
   /// The columns of a table that are to be predicted, by their names or by their numbers from 0. Empty: the column
   /// called label, class or target, in any case.
   std::vector<std::string> target = {};

@@ -1,11 +1,13 @@
 #include "datasets/user_files.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/files/files.h"
@@ -28,6 +30,7 @@
 #include "datasets/pictures/class_folders.h"
 #include "datasets/pictures/formats.h"
 #include "datasets/pictures/part_folders.h"
+#include "datasets/pictures/picture.h"
 #include "datasets/pictures/resize.h"
 #include "datasets/sound/sound.h"
 #include "datasets/sound/sound_files.h"
@@ -171,13 +174,27 @@ class UserFiles {
         fail(folder, " was taken for the ", title_of(part), " part, but holds no ", files);
   }
 
+  /// Folders beside those of the parts; not that of noise, which is no part and may be read.
   FoundParts with_note_on_folders(const std::map<Part, fs::path>& found, FoundParts parts) const {
     if (found.begin()->second == path_) return parts;
-    const std::vector<std::string> inside = folders_in(path_);
-    std::set<std::string> others(inside.begin(), inside.end());
-    for (const auto& [part, folder] : found) others.erase(folder.filename().string());
+    std::set<std::string> others;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
+      const std::string name = entry.path().filename().string();
+      std::error_code failure;
+      if (entry.is_directory(failure) && !name.starts_with('.') && name != kNoiseFolder && !holds_noise(entry.path()))
+        others.insert(printable(name));
+    }
+    for (const auto& [part, folder] : found) others.erase(printable(folder.filename().string()));
     note_left_out(others, "folder", parts);
     return parts;
+  }
+
+  /// Whether the folder of SoundVariation::noise is this one or lies in it.
+  bool holds_noise(const fs::path& folder) const {
+    std::error_code failure;
+    fs::path place = fs::canonical(options_.variation.noise, failure);
+    while (place.has_relative_path() && !fs::equivalent(place, folder, failure)) place = place.parent_path();
+    return place.has_relative_path();
   }
 
   void tell_kind(DataKind kind) const {
@@ -213,7 +230,7 @@ class UserFiles {
 
   FoundParts from_pictures(const std::map<Part, fs::path>& folders) const {
     tell_kind(DataKind::kPictureFolders);
-    if (options_.numbers.inputs == Inputs::kNumbers) fail(path_, " holds folders of pictures, no numbers");
+    if (inputs() == Inputs::kNumbers) fail(path_, " holds folders of pictures, no numbers");
     std::vector<fs::path> paths;
     for (const auto& [part, folder] : folders) paths.push_back(folder);
     PartsOfFolders read = read_part_folders(path_, paths, options_);
@@ -233,7 +250,7 @@ class UserFiles {
                          const std::function<NumpyArray(const std::string&)>& read) const {
     const ArrayNames arrays = named_arrays(names);
     FoundParts parts;
-    const std::string no_pictures = inputs() == Inputs::kNumbers ? "" : put_pictures(arrays, read, parts);
+    const std::string no_pictures = inputs_of_arrays() == Inputs::kNumbers ? "" : put_pictures(arrays, read, parts);
     if (parts.found.empty()) put_numbers(arrays, read, no_pictures, parts);
     tell_kind(parts.found.begin()->second.images.dtype() == DType::kUInt8 ? DataKind::kPictureArrays
                                                                           : DataKind::kArrays);
@@ -261,7 +278,7 @@ class UserFiles {
 
   ArrayNames named_arrays(const std::vector<std::string>& names) const {
     ArrayNames arrays = find_arrays(names);
-    if (options_.answers_optional || (!are_enough(arrays) && inputs() != Inputs::kPictures))
+    if (options_.answers_optional || (!are_enough(arrays) && inputs_of_arrays() != Inputs::kPictures))
       arrays = find_arrays_of_numbers(names);
     if (!are_enough(arrays)) fail_unnamed(names);
     return arrays;
@@ -287,8 +304,11 @@ class UserFiles {
   /// What to read: a standard for numbers is there only with numbers.
   Inputs inputs() const {
     const NumberOptions& numbers = options_.numbers;
-    return numbers.inputs == Inputs::kAuto && numbers.standard ? Inputs::kNumbers : numbers.inputs;
+    const bool are_known = numbers.standard || numbers.trained_on == Inputs::kNumbers;
+    return numbers.inputs == Inputs::kAuto && are_known ? Inputs::kNumbers : numbers.inputs;
   }
+
+  Inputs inputs_of_arrays() const { return inputs() == Inputs::kAuto ? options_.numbers.trained_on : inputs(); }
 
   /// Puts the pictures of all parts. Where one has none: returns why, and puts nothing.
   std::string put_pictures(const ArrayNames& arrays, const std::function<NumpyArray(const std::string&)>& read,
@@ -301,7 +321,7 @@ class UserFiles {
       try {
         found.found[part].images = pictures_of(array, source(pair.images), &notes);
       } catch (const Error& error) {
-        if (inputs() == Inputs::kPictures) throw;
+        if (inputs_of_arrays() == Inputs::kPictures) throw;
         return error.what();
       }
       if (notes.size() > before) found.levels_said.insert(part);
@@ -435,6 +455,13 @@ class UserFiles {
 };
 
 }  // namespace
+
+bool is_named_like_data(const fs::path& file) {
+  constexpr std::array<std::string_view, 6> kEndings = {".npy", ".npz", ".csv", ".ts", ".gz", ".bin"};
+  return has_picture_ending(file) || is_sound(file) ||
+         std::ranges::find(kEndings, lower_ending(file)) != kEndings.end() ||
+         file.filename().string().find("idx") != std::string::npos;
+}
 
 Tensor read_picture(const fs::path& path, const PictureOptions& options) {
   Picture picture = decode_picture(read_large_file(path), options.colour, path);

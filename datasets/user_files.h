@@ -34,6 +34,10 @@ namespace miniqat::datasets {
 /// what the readers throw.
 Splits load_user_files(const std::filesystem::path& path, const LoadOptions& options);
 
+/// Whether a file in a folder of data, or of a data set that has a name, can be one that is read, by its name: people
+/// keep other files there, too.
+bool is_named_like_data(const std::filesystem::path& file);
+
 /// One file of these formats as an example [h, w, c] uint8 of the size and the colour that the options ask for. Throws
 /// Error.
 Tensor read_picture(const std::filesystem::path& path, const PictureOptions& options);

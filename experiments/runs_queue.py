@@ -147,7 +147,7 @@ def die_with_parent():
 
 
 def seconds_of_steps(folder):
-    """Of all processes that took part in a run: summary.json has the seconds of the last one. None without steps."""
+    """Of all processes that took part in a run: summary.json of old runs has the last one alone. None without steps."""
     try:
         lines = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
         pictures = json.loads((folder / 'config.json').read_text())['batch_size']

@@ -4,7 +4,6 @@
 
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
-#include "training/run/run_directory.h"
 #include "training/settings/given_settings.h"
 
 namespace miniqat::cli {
@@ -60,20 +59,6 @@ void require_ending(const std::string& flag, const std::filesystem::path& file,
   const std::string ending = file.extension().string();
   if (!ending.empty() && std::ranges::find(endings, ending) == endings.end())
     throw UsageError(concat(flag, " must end in ", alternatives(endings), ", not ", quote(file.string())));
-}
-
-void require_no_input(const std::string& flag, const std::filesystem::path& file,
-                      const std::vector<std::filesystem::path>& inputs) {
-  std::vector<std::filesystem::path> files = inputs;
-  for (const std::filesystem::path& input : inputs)
-    if (const auto run = training::run_of_variables(input)) {
-      const std::vector<std::filesystem::path> own = run->files();
-      files.insert(files.end(), own.begin(), own.end());
-    }
-  std::error_code failure;
-  for (const std::filesystem::path& input : files)
-    if (std::filesystem::equivalent(file, input, failure))
-      throw UsageError(concat(flag, " would replace ", file.string(), ", which the command reads: give another file"));
 }
 
 void check_calibration(const SettingFlags<CalibrateSettings>& flags, const CalibrateSettings& settings) {

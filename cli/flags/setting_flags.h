@@ -132,11 +132,6 @@ class SettingFlags {
 void require_ending(const std::string& flag, const std::filesystem::path& file,
                     const std::vector<std::string>& endings);
 
-/// Throws UsageError where the file that `flag` names is one of those that the command reads: files, and the
-/// directories of runs or their checkpoints, which stand for all files of the run.
-void require_no_input(const std::string& flag, const std::filesystem::path& file,
-                      const std::vector<std::filesystem::path>& inputs);
-
 /// Throws UsageError for settings of a calibration that are out of range or without effect.
 void check_calibration(const SettingFlags<training::CalibrateSettings>& flags,
                        const training::CalibrateSettings& settings);

@@ -14,6 +14,7 @@
 #include "datasets/standardise.h"
 #include "python/bindings/observer.h"
 #include "python/bindings/values.h"
+#include "training/quantize/quantization_plan.h"
 #include "training/run/data_of_run.h"
 #include "training/settings/given_settings.h"
 #include "training/settings/settings.h"
@@ -227,12 +228,13 @@ void train_new(const fs::path& out, bool overwrite, const Json& json, const std:
 }
 
 void train_on(const fs::path& out, const Json& json, Observer& observer) {
-  const auto run = training::RunDirectory::resume(out);
+  const auto run = training::resumed_training(out);
   training::TrainExtras extras{.resume = true, .begun = training::begun_settings(run), .way_on = way_on_in_python(out)};
   TrainSettings wanted = settings_from(json, extras.begun);
   wanted.dataset = training::resolved_dataset(wanted.dataset);
   wanted.data_dir = training::resolved_data_dir(wanted.dataset, wanted.data_dir);
   training::require_same_run(wanted, extras.begun);
+  training::require_own_length(run, wanted);
   training::check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));
   training::train(wanted, run, extras, observer);

@@ -104,6 +104,14 @@ class Runs(unittest.TestCase):
         self.assertEqual((self.place / "four" / name).read_bytes(), (self.place / "program" / name).read_bytes())
         self.assertTrue(heard)
         self.assertNotRegex("\n".join(heard), r"(^|[ (])--[a-z]")
+        # Nothing makes its training longer: the table would not fit.
+        four = self.place / "four"
+        for out, more, words in ((four, {}, rf'holds a run of quantize, .*miniqat.quantize\(resume=True, out="{four}"\) goes on'),
+                                 (four / "trained", {"epochs": 3}, "epochs: .* holds the training of the run of quantize in"),
+                                 (four / "trained", {"steps": 99}, "steps: .* holds the training of the run of quantize in"),
+                                 (four / "calibrated", {}, "was calibrated, not trained")):
+            with self.subTest(words), self.assertRaisesRegex(miniqat.UsageError, words):
+                miniqat.train(out, resume=True, **more)
         # A complete run is told again.
         self.assertEqual(miniqat.quantize(self.place / "four", resume=True), found)
         page = self.place / "page.html"

@@ -151,5 +151,41 @@ TEST_F(DataFlagsTest, ARecordedConfigIsTakenAgain) {
   expect_success(program("train --resume --out two --steps 3"));
 }
 
+/// Whole numbers in bytes look like pictures.
+TEST_F(DataFlagsTest, ARunOfNumbersStaysOneOnBytes) {
+  for (const auto& [part, size] : {std::pair("train", 60), {"test", 20}}) {
+    std::string bytes, numbers, labels;
+    for (int i = 0; i < size; ++i) {
+      labels += static_cast<char>(i % 3);
+      for (int k = 0; k < 4; ++k) {
+        const auto number = static_cast<float>(i % 7 + k) + 0.5F;
+        bytes += static_cast<char>(i % 7 + k);
+        numbers.append(reinterpret_cast<const char*>(&number), sizeof number);
+      }
+    }
+    const std::string count = concat(size, ","), shape = concat(size, ", 2, 2, 1");
+    for (const char* folder : {"numbers", "bytes", "same"}) {
+      const bool is_whole = folder != std::string("numbers");
+      place_.write(concat(folder, "/x_", part, ".npy"),
+                   is_whole ? npy_bytes("|u1", shape, bytes) : npy_bytes("<f4", shape, numbers));
+      place_.write(concat(folder, "/y_", part, ".npy"), npy_bytes("|u1", count, labels));
+    }
+  }
+  const auto run = [&](const std::string& line) {
+    const Outcome outcome = program(line);
+    EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
+    return outcome;
+  };
+  run("train --dataset numbers --no-standardise --float --model mlp --steps 5 --batch-size 10 --threads 1 --out float");
+  run("calibrate float --dataset bytes --out ptq");
+  const auto loss = [&](const std::string& more) {
+    return nlohmann::json::parse(run("eval ptq --json " + more).out)["loss"];
+  };
+  EXPECT_EQ(loss(""), loss("--dataset same"));
+  // Its file has no bytes to say anything of, either.
+  run("export ptq --out net.miniqat");
+  EXPECT_EQ(run("eval --model net.miniqat --dataset numbers").err.find("quantizes its input"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace miniqat::testing::data_flags_test

@@ -238,6 +238,20 @@ TEST_F(ImportProgramTest, AChangedFileOfWeightsEndsARunToo) {
   std::string changed = weights;
   changed[2] = static_cast<char>(changed[2] ^ 1);
   place_.write("dense.bin", changed);
+  // Nor is it the place of an output.
+  const auto refuses_to_replace = [&](const std::string& file, const Arguments& words) {
+    const std::string before = bytes(file);
+    expect_error(program(words), 2, {concat("--out would replace ", file, ", which the command reads")});
+    EXPECT_EQ(bytes(file), before);
+  };
+  refuses_to_replace("dense.bin", "run --graph parts.onnx --random-feeds --out dense.bin");
+  refuses_to_replace("dense.bin", "export --format onnx-float --graph parts.onnx --out dense.bin");
+  location.set_value("weights.safetensors");
+  place_.write("in/parts.onnx", parts.SerializeAsString());
+  place_.write("in/weights.safetensors", weights);
+  refuses_to_replace("in/weights.safetensors", "import in/parts.onnx --out in");
+  place_.write("in/graph.json", network());
+  refuses_to_replace("in/graph.json", "import in/graph.json --out in");
   const Arguments resume = "quantize --resume --out run";
   expect_error(program(resume), 1, {"parts.onnx, or a file of its weights, has changed"});
   place_.write("dense.bin", weights);

@@ -339,7 +339,7 @@ TEST_F(RefusalsTest, OfBench) {
 TEST_F(RefusalsTest, OfCommandsOnARun) {
   expect_success(train("run"));
   expect_success(train("float", "--float"));
-  for (const char* file : {"net.onnx", "own.csv"}) place_.write(file, "");
+  for (const char* file : {"net.onnx", "own.csv", "float/given_arrays.npz"}) place_.write(file, "");
   expect_success(train("norm", "--model norm.json"));
   // As of pictures that miniqat draws.
   std::filesystem::copy(path("float"), path("drawn"));
@@ -347,6 +347,10 @@ TEST_F(RefusalsTest, OfCommandsOnARun) {
   config["dataset"] = "synthetic";
   config["data_dir"] = "";
   place_.write("drawn/config.json", config.dump());
+  // As of a file of one's own.
+  std::filesystem::copy(path("float"), path("owned"));
+  config["dataset"] = path("own.csv").string();
+  place_.write("owned/config.json", config.dump());
   for (const char* command :
        {"eval --threads 1", "run --fetch a,b --out o", "verify --threads 1", "export --out m.json",
         "calibrate --out ptq", "quantize --out qat", "reestimate --threads 1", "sensitivity --out table --bits 2,4"})
@@ -387,12 +391,23 @@ run --graph tiny.json --out tiny.json => --out would replace tiny.json, which th
 run run --out run/checkpoint.safetensors|run/eval_graph.json|run/config.json => --out would replace $
 run run --index 0 --checkpoint float --out float/checkpoint.safetensors|float/config.json => --out would replace $
 run run --index 0 --dataset own.csv --out own.csv => --out would replace own.csv, which the command reads
+run owned --index 0 --out own.csv => --out would replace own.csv, which the command reads: give another --out
+run float --out float/given_arrays.npz => --out would replace float/given_arrays.npz
 run run --fetch x --out o --seed -1 => --seed must be in 0..9223372036854775807, got "-1"
 inspect tiny.json --dot ./tiny.json => --dot would replace ./tiny.json
 inspect run --dot run/eval_graph.json => --dot would replace run/eval_graph.json
 verify run --out run/config.json|run/checkpoint.safetensors => --out would replace $
 verify run --checkpoint float --out float/checkpoint.safetensors|float/config.json => --out would replace $
 verify run --dataset own.csv --out own.csv => --out would replace own.csv
+verify owned --out own.csv => --out would replace own.csv
+verify owned --out ./own.csv --dataset digits => --out would replace ./own.csv
+verify run --out digits/train-images-idx3-ubyte|digits/t10k-labels-idx1-ubyte => --out would replace $
+verify owned --dataset ./digits --out digits/t10k-labels-idx1-ubyte => --out would replace digits/t10k-labels-idx1-ubyte
+report run --out digits/t10k-labels-idx1-ubyte => --out would replace digits/t10k-labels-idx1-ubyte
+train --dataset ./own.csv --model tiny.json --out new --profile own.csv => --profile would replace own.csv
+train --init-checkpoint float --model tiny.json --out new --profile float/config.json => --profile would replace float
+train --model tiny.json --out new --profile tiny.json => --profile would replace tiny.json
+train --resume --out run --profile run/checkpoint.safetensors => --profile would replace run/checkpoint.safetensors
 export run --out run/config.json|run/eval_graph.json => --out would replace $
 export run --format json --checkpoint float/checkpoint.safetensors --out float/checkpoint.safetensors => --out would replace
 export run --checkpoint float --out float/config.json => --out would replace float/config.json

@@ -132,14 +132,14 @@ TEST_F(InterruptionTest, SoDoesOneInSlicesThatEstimatesItsStatistics) {
   expect_same_wherever_it_ends(estimating);
 }
 
-/// Ranges are calibrated after step 3, where the run is to stop, and step 8, the end of the epoch.
+/// Ranges are calibrated after step 3, where the run is to stop, step 8, the end of the epoch, and step 12, the last.
 TEST_F(InterruptionTest, AStepHasItsLineIfASignalEndsTheCalibrationBehindIt) {
   TrainSettings learning = settings();
   learning.rewrite.ranges = quantize::RangeChoice::kLearned;
-  learning.rewrite.quant_delay = 9;
+  learning.rewrite.quant_delay = 20;
   RunObserver silent;
   const testing::RunFiles whole = train_new("whole", learning, silent);
-  for (const std::int64_t step : {3, 8}) {
+  for (const std::int64_t step : {3, 8, 12}) {
     const std::string name = "run" + std::to_string(step);
     {
       SignalAfterStep signal(step);
@@ -149,7 +149,8 @@ TEST_F(InterruptionTest, AStepHasItsLineIfASignalEndsTheCalibrationBehindIt) {
     EXPECT_TRUE(testing::losses_of(path(name)).contains(step));
     train(learning, RunDirectory::resume(path(name)), {.resume = true, .begun = learning}, silent);
     const testing::RunFiles found = testing::files_of(path(name));
-    EXPECT_EQ(found.metrics, whole.metrics) << "the accuracy of step 8 is that of calibrated ranges";
+    EXPECT_EQ(found.metrics, whole.metrics) << "the accuracies of steps 8 and 12 are those of calibrated ranges";
+    EXPECT_EQ(found.summary, whole.summary);
     EXPECT_TRUE(found.checkpoint == whole.checkpoint);
   }
 }

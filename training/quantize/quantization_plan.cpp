@@ -4,6 +4,7 @@
 
 #include "core/files/files.h"
 #include "core/text/error.h"
+#include "core/text/quote.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/data_of_run.h"
@@ -167,6 +168,31 @@ std::optional<fs::path> quantization_of_trained(const RunDirectory& stage) {
   const fs::path folder = given.has_filename() ? given : given.parent_path();
   if (folder.filename() != "trained" || !is_there(folder.parent_path() / "quantize.json")) return std::nullopt;
   return folder.parent_path();
+}
+
+RunDirectory resumed_training(const fs::path& folder) {
+  const std::string word = shell_path(folder);
+  if (is_there(folder / "quantize.json"))
+    throw UsageError(concat(
+        "--resume: ", folder.string(),
+        " holds a run of quantize, whose results are in quantize.json; miniqat quantize --resume --out ", word,
+        " goes on if it was stopped, and miniqat train --init-checkpoint ", word, " begins a longer training from it"));
+  RunDirectory run = RunDirectory::resume(folder);
+  if (run.is_calibrated())
+    throw UsageError(
+        concat("--resume: the run in ", folder.string(),
+               " was calibrated, not trained: there is nothing to go on with; miniqat train --init-checkpoint ", word,
+               " begins a training from it"));
+  return run;
+}
+
+void require_own_length(const RunDirectory& run, const TrainSettings& wanted) {
+  const std::optional<fs::path> whole = quantization_of_trained(run);
+  for (const char* length : {"epochs", "steps"})
+    if (whole && wanted.given.contains(length))
+      throw UsageError(concat(flag_of(length), ": ", run.path().string(),
+                              " holds the training of the run of quantize in ", whole->string(),
+                              ", whose table would no longer fit"));
 }
 
 RunDirectory new_quantization(const fs::path& path, RunDirectory::Existing existing) {

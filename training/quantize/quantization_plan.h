@@ -72,6 +72,13 @@ std::filesystem::path trained_in(const RunDirectory& run);
 /// The directory of the whole whose training `stage` is; none where it is a run by itself.
 std::optional<std::filesystem::path> quantization_of_trained(const RunDirectory& stage);
 
+/// The run in `folder`, locked, for a training that goes on. Throws UsageError with the way on where `quantize` or
+/// `calibrate` made it, and what RunDirectory::resume() throws.
+RunDirectory resumed_training(const std::filesystem::path& folder);
+/// Throws UsageError where somebody gave a length (TrainSettings::given) to the training of a run of `quantize`, whose
+/// table compares networks: a longer training would not fit it.
+void require_own_length(const RunDirectory& run, const TrainSettings& wanted);
+
 /// Removes what an earlier run has left, its stages included, then writes bits.json and quantize.json.
 void write_plan(const QuantizationPlan& plan, const RunDirectory& run);
 /// quantize.json of that plan, to which results may be added.

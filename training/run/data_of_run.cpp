@@ -93,7 +93,7 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
   options.numbers.target_standard = network.target_standard;
   options.numbers.features = network.input_names;
   options.numbers.channels = network.images.channels();
-  if (!is_own && options.numbers.inputs == datasets::Inputs::kAuto) options.numbers.inputs = network.inputs;
+  options.numbers.trained_on = network.inputs;
   options.snr_db = network.settings.sounds.snr_db;
   if (!datasets::is_path(dataset)) return options;
   options.pictures = grid;

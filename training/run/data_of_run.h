@@ -40,8 +40,9 @@ struct TrainedOn {
 std::shared_ptr<const datasets::Standard> recorded_standard(const RunDirectory& run, bool of_targets);
 
 /// How a data set is read for such a network. Pictures other than those it was trained on take on the mean and
-/// deviation of those, a user's own files the size and the colour, too, and arrays are what they were, pictures or
-/// numbers. Classes have the numbers that they had there.
+/// deviation of those, a user's own files the size and the colour, too. Arrays are read as the pictures or numbers that
+/// the run records, its own as well: those of `calibrate --dataset` look like others. Classes have the numbers that
+/// they had there.
 datasets::LoadOptions load_options(const TrainedOn& network, const std::string& dataset);
 
 /// Gives examples without answers what the network knows of these: names of classes, and the units of its outputs.

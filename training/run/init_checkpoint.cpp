@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/files/files.h"
 #include "core/files/safetensors.h"
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
@@ -109,7 +110,9 @@ InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
   }
   const std::string source = start.source.string();
   std::vector<std::string> refolded;
-  if (const std::optional<RunDirectory> run = run_of_variables(path))
+  // Whoever names a file may have it without the run's graph.
+  if (const std::optional<RunDirectory> run = run_of_variables(path);
+      run && (std::filesystem::is_directory(path) || is_there(run->train_graph())))
     refolded = drop_refolded(*run, session.graph(), content.tensors);
   start.names = session.restore(content, Session::Restore::kByName, source);
   start.names.unused.insert(start.names.unused.end(), refolded.begin(), refolded.end());

@@ -146,8 +146,6 @@ void require_pictures_fit(const integer::Model& model, const Shape& example, con
          " are ", example);
 }
 
-namespace {}  // namespace
-
 void require_fit(const integer::Model& model, const Task& task, const datasets::Dataset& dataset,
                  const std::string& source) {
   require_pictures_fit(model, dataset, source);

@@ -62,6 +62,15 @@ TEST_F(InitCheckpointTest, VerbosePrintsAllNames) {
   EXPECT_EQ(outcome.out.find("more (--verbose"), std::string::npos) << outcome.out;
 }
 
+/// Somebody may have copied the file and config.json alone.
+TEST_F(InitCheckpointTest, AFileNeedsNoGraphOfItsRun) {
+  expect_success(train("float", "--float"));
+  fs::remove(path("float/train_graph.json"));
+  expect_error(train("run", "--float --init-checkpoint float"), 1, {"float/train_graph.json"});
+  const Outcome outcome = expect_success(train("run", "--float --init-checkpoint float/checkpoint.safetensors"));
+  expect_text(outcome.out, {"From float/checkpoint.safetensors: 4 variables restored, 0 new, 0 unused."});
+}
+
 TEST_F(InitCheckpointTest, AQuantizedRunKeepsTheNamesOfItsNewRanges) {
   expect_success(train("float", "--float"));
   EXPECT_FALSE(fs::exists(path("float/init_checkpoint.json")));

@@ -163,6 +163,24 @@ TEST(NumberArrays, GiveWhatTheTableSays) {
   }
 }
 
+TEST(NumberArrays, ANetworkDecidesOnArraysThatCouldBeBoth) {
+  LoadOptions options = as_the_files_have_it();
+  const auto given = [&](const std::string& words, Inputs trained_on) {
+    options.numbers.trained_on = trained_on;
+    const testing::TempDir place;
+    return described_parts([&] { return load(npy_folder(place, words).string(), {}, options); });
+  };
+  const std::string rest = "\ny_train |u1 2: 0 1\nx_test |u1 1,1,2: 3 4\ny_test |u1 1: 0";
+  const std::string bytes = "x_train |u1 2,1,2: 0 51 1 1" + rest, halves = "x_train <f8 2,1,2: 0 0.5 1 1.5" + rest;
+  const std::string as_numbers = "train [2,1,2] 0 51 1 1, classes: 0 1 | test [1,1,2] 3 4, classes: 0";
+  EXPECT_EQ(given(bytes, Inputs::kNumbers), as_numbers);
+  EXPECT_EQ(given(bytes, Inputs::kPictures),
+            "train bytes [2,1,2,1] 0 51 1 1, classes: 0 1 | test bytes [1,1,2,1] 3 4, classes: 0");
+  EXPECT_TRUE(mentions(given(halves, Inputs::kPictures), {"error: ", "holds 1.5 at element 3"}));
+  options.numbers.inputs = Inputs::kNumbers;
+  EXPECT_EQ(given(bytes, Inputs::kPictures), as_numbers) << "what was asked for counts";
+}
+
 std::string notes(const std::string& words) {
   const testing::TempDir place;
   return joined(load(npy_folder(place, words).string()).remarks().notes, "|");

@@ -141,6 +141,14 @@ const Case kCases[] = {
      "train bytes [2,2,2,1] 1 2 3 4 5 6 7 8, 1 targets: 30 60 | test bytes [1,2,2,1] 9 9 9 9, 1 targets: 31",
      {.answers = Answers::kTargets}},
     {"== train.csv\nlabel,a\nx,1.5", "error: \"x\" is not a number", {.inputs = Inputs::kPictures}},
+    // Of a network that is there already, arrays alone need to be told.
+    {"== train.csv\nlabel,a\nx,1.5\ny,2\n== test.csv\nlabel,a\ny,3",
+     "train [2,1] 1.5 2, classes x y: 0 1 | test [1,1] 3, classes x y: 1",
+     {.trained_on = Inputs::kPictures}},
+    {"== train/labels.csv\nfile,label\na.csv,p\nb.csv,q\n== train/a.csv\n1\n2\n== train/b.csv\n3\n4\n"
+     "== test/labels.csv\nfile,label\na.csv,q\n== test/a.csv\n5\n6",
+     "train [2,2,1] 1 2 3 4, classes p q: 0 1 | test [1,2,1] 5 6, classes p q: 1",
+     {.trained_on = Inputs::kPictures}},
     {"== train.csv\n0,1.5\n1,2.5", "error: \"1.5\" is not a whole number in [0, 255]"},
     // Groups by a column, which is no feature.
     {"== train.csv\na,label,who\n1.5,x,ann\n2,y,ben\n3,x,ann\n4,y,cat",

@@ -22,20 +22,21 @@ TEST(OtherData, PicturesThatHaveANameTakeOnTheGridOfTheRun) {
   EXPECT_TRUE(load_options(network, "fashion-mnist").grid);
 }
 
-TEST(OtherData, ArraysAreReadAsWhatTheRunWasTrainedOn) {
+TEST(OtherData, DataAreReadAsWhatTheRunWasTrainedOn) {
   using enum datasets::Inputs;
   TrainSettings settings;
   settings.dataset = kOwn;
   TrainedOn network{.settings = settings, .images = {4, 12, 12, 1}};
-  const auto inputs_of = [&](const char* dataset) { return load_options(network, dataset).numbers.inputs; };
-  EXPECT_EQ(inputs_of("/somewhere/other.npz"), kAuto) << "nobody knows it";
-  for (const datasets::Inputs inputs : {kNumbers, kPictures}) {
+  const auto numbers_of = [&](const char* dataset) { return load_options(network, dataset).numbers; };
+  for (const datasets::Inputs inputs : {kAuto, kNumbers, kPictures}) {
     network.inputs = inputs;
-    EXPECT_EQ(inputs_of("/somewhere/other.npz"), inputs);
-    EXPECT_EQ(inputs_of(kOwn), kAuto) << "as the run read them";
+    for (const char* dataset : {"/somewhere/other.npz", kOwn}) {
+      EXPECT_EQ(numbers_of(dataset).trained_on, inputs) << "arrays of the run's own look as others do";
+      EXPECT_EQ(numbers_of(dataset).inputs, kAuto) << "nobody asked for it";
+    }
   }
   settings.inputs = kNumbers;
-  EXPECT_EQ(inputs_of("/somewhere/other.npz"), kNumbers) << "what the run was asked for";
+  EXPECT_EQ(numbers_of("/somewhere/other.npz").inputs, kNumbers) << "what the run was asked for";
 }
 
 }  // namespace
