@@ -137,6 +137,13 @@ TEST(ImportOnnx, ASoftmaxElsewhereIsAnOp) {
     const std::vector<float> wanted = {0.25F, 0.75F, 0.5F, 0.5F};
     for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(y.data<float>()[i], wanted[i], 1e-6);
   }
+  // Before opset 13 it is over all axes, of which one has several numbers.
+  NodeChain old({1, 2, 1, 1}, 11);
+  set_ints(old.add("Transpose"), "perm", {0, 2, 3, 1});
+  set_int(old.add("Softmax"), "axis", 1);
+  ImportedModel channels_last = old.import();
+  y = result_of(channels_last, Tensor::from<float>({1, 1, 1, 2}, std::vector<float>{0, std::log(3.0F)}));
+  EXPECT_NEAR(y.data<float>()[1], 0.75, 1e-6);
   const auto refusal = [](const std::string& type, std::int64_t axis, std::int64_t opset) {
     NodeChain images({1, 2, 3, 2}, opset);
     set_int(images.add(type), "axis", axis);
@@ -203,6 +210,7 @@ TEST(ImportOnnx, WhatHasNoCounterpartIsRefusedByName) {
        },
        {"batch axis"}},
       {"Flatten", [](NodeChain&, pb::Node& n) { set_int(n, "axis", 2); }, {"axis 2"}},
+      {"Flatten", [](NodeChain&, pb::Node& n) { set_int(n, "axis", INT64_MAX); }, {"axis 9223372036854775807"}},
   };
   for (const Case& c : cases) {
     NodeChain net({1, 4, 6, 5});
