@@ -82,6 +82,51 @@ TEST(ImportOnnx, AnOpenImageSizeIsAsAsked) {
   closed.import();
   EXPECT_TRUE(mentions(testing::error_of([&] { import_onnx(closed.path(), {.height = 8, .width = 6}); }),
                        {"8 pixels along axis 3, not 6"}));
+
+  NodeChain channels_last({0, 0, 0, 3});
+  set_ints(channels_last.add("Transpose"), "perm", {0, 3, 1, 2});
+  channels_last.add("GlobalAveragePool");
+  EXPECT_TRUE(mentions(channels_last.refusal(), {"axis 1", "--image-size"}));
+  const ImportedModel turned = import_onnx(channels_last.path(), {.batch_size = 2, .height = 8, .width = 6});
+  EXPECT_EQ(turned.graph.at("x").output().shape(), (Shape{2, 8, 6, 3}));
+  NodeChain closed_last({0, 8, 6, 3});
+  set_ints(closed_last.add("Transpose"), "perm", {0, 3, 1, 2});
+  closed_last.add("GlobalAveragePool");
+  closed_last.import();
+  EXPECT_EQ(testing::error_of([&] { import_onnx(closed_last.path(), {.height = 8, .width = 6}); }), "");
+  EXPECT_TRUE(mentions(testing::error_of([&] { import_onnx(closed_last.path(), {.height = 8, .width = 8}); }),
+                       {"6 pixels along axis 2, not 8"}));
+}
+
+/// As tf2onnx writes the Transpose of grey images [n, h, w, 1].
+TEST(ImportOnnx, AReshapeMayMoveOneChannel) {
+  for (const std::int64_t batch : {-1, 0, 1}) {
+    NodeChain first({1, 1, 4, 3}), last({1, 4, 3, 1});
+    last.integers("shape", {batch, 1, 4, 3});
+    last.add("Reshape", {"shape"});
+    for (NodeChain* net : {&first, &last}) {
+      net->constant("w", {2, 1, 2, 2});
+      net->add("Conv", {"w"});
+    }
+    ImportedModel wanted = first.import(), model = last.import();
+    ASSERT_EQ(model.graph.at("x").output().shape(), (Shape{1, 4, 3, 1}));
+    const Tensor x = counted_images({1, 4, 3, 1});
+    EXPECT_EQ(values_of(result_of(model, x)), values_of(result_of(wanted, x)));
+  }
+}
+
+/// Each observes batches of its own in training.
+TEST(ImportOnnx, BatchNormsShareNoStatistics) {
+  NodeChain net({1, 2});
+  for (const char* name : {"gamma", "beta", "mean", "variance"}) net.constant(name, {2});
+  for (int i = 0; i < 2; ++i) net.add("BatchNormalization", {"gamma", "beta", "mean", "variance"});
+  const ImportedModel model = net.import();
+  const Node& second = *model.graph.outputs()[0].node;
+  const Node& first = *second.input(0).node;
+  for (const int parameter : {1, 2}) EXPECT_EQ(second.input(parameter), first.input(parameter));
+  for (const int statistic : {3, 4}) EXPECT_NE(second.input(statistic).name(), first.input(statistic).name());
+  EXPECT_EQ(first.input(3).name(), "the_BatchNormalization/BatchNorm/moving_mean");
+  EXPECT_EQ(model.variables.size(), 6U);
 }
 
 TEST(ImportOnnx, HardSigmoidsOfAnySlope) {
