@@ -355,7 +355,7 @@ void import_softmax(Translation& t, const OnnxNode& node) {
   const std::int64_t given = node.integer("axis", node.opset() < 13 ? 1 : -1);
   std::int64_t axis = given < 0 ? given + rank : given;
   if (axis < 1 || axis >= rank) node.refuse("is over axis ", given, " of ", extents_text(x.extents));
-  if (rank == 2 && t.readers(node.output(0)) == 0) {
+  if (rank == 2 && t.readers(node.output(0)) == 0 && !t.options().keeps_softmax) {
     t.note(
         "the final " + node.type() + " " + quote(node.name()) +
         " is left out: the network gives logits, whose loss has a softmax of its own. The order of classes is the same");
@@ -363,7 +363,10 @@ void import_softmax(Translation& t, const OnnxNode& node) {
     return t.define(node, std::move(x));
   }
   if (node.type() != "Softmax")
-    node.refuse("is not the end of the network over [batch, classes], the only place where it is imported");
+    node.refuse(
+        t.options().keeps_softmax
+            ? "can only be left out at the end of a network for classes, whose loss has it; miniqat does not compute it"
+            : "is not the end of the network over [batch, classes], the only place where it is imported");
   if (node.opset() < 13) axis = axis_of_all(node, x.extents, axis);
   if (x.order[static_cast<std::size_t>(axis)] != x.output.shape().rank() - 1)
     node.refuse("is over axis ", axis, " of ", extents_text(x.extents), "; only over the channels is it imported");

@@ -158,6 +158,7 @@ class Translation {
   /// Our batch for ONNX's extent.
   std::int64_t batch() const { return batch_; }
   const std::filesystem::path& folder() const { return folder_; }
+  const ImportOptions& options() const { return options_; }
   /// The shape of our tensor with these extents and order; sequences are images of width 1.
   Shape shape_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) const;
 

@@ -161,6 +161,14 @@ TEST(ImportOnnx, ASoftmaxAtTheEndIsLeftOut) {
   const ImportedModel model = net.import();
   EXPECT_EQ(model.graph.size(), 1U);
   ASSERT_EQ(model.report.notes.size(), 1U);
+  const ImportedModel whole = import_onnx(net.path(), {.keeps_softmax = true});
+  EXPECT_EQ(whole.graph.outputs()[0].node->type(), "Softmax");
+  EXPECT_TRUE(whole.report.notes.empty());
+  NodeChain logarithms({2, 5});
+  logarithms.add("LogSoftmax");
+  EXPECT_EQ(logarithms.refusal(), "");
+  EXPECT_TRUE(mentions(testing::error_of([&] { import_onnx(logarithms.path(), {.keeps_softmax = true}); }),
+                       {"[LogSoftmax \"the_LogSoftmax\"]", "a network for classes"}));
 }
 
 /// A Softmax inside the network, or of each pixel, is an op; integers have none.
