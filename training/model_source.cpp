@@ -147,6 +147,7 @@ std::string leave_out_op_of_loss(Classifier& network) {
 
 /// The network of a model file for a batch size: its copy or, if there is none, the file. An ONNX file is also read if
 /// the copy has another batch size; runs of earlier versions were trained without its Softmax, whatever their task.
+/// `is_certain`: whether that is the task, not only a guess for the first look.
 Classifier read_classifier(const ClassifierOptions& options, const Shape& example, const Task& task,
                            bool is_certain = true) {
   bool leaves_out = true, keeps_softmax = is_certain && task.op_of_loss != layers::Softmax::kType;

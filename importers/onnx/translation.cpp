@@ -282,11 +282,11 @@ bool Translation::has_our_order(const pb::Value& input) const {
 }
 
 std::vector<std::int64_t> Translation::extents_of_input(const pb::Value& input, const std::string& who,
-                                                        bool has_our_order) const {
+                                                        bool channels_last) const {
   const pb::TensorType& type = input.type().tensor_type();
   if (type.elem_type() != pb::FLOAT) fail(who, " is not of float32 numbers");
   const int rank = type.shape().dim_size();
-  const std::size_t first_of_size = has_our_order ? 1 : 2, sizes = rank == 3 ? 1 : rank == 4 ? 2 : 0;
+  const std::size_t first_of_size = channels_last ? 1 : 2, sizes = rank == 3 ? 1 : rank == 4 ? 2 : 0;
   std::vector<std::int64_t> extents;
   for (const pb::Dimension& dimension : type.shape().dim()) {
     const std::size_t axis = extents.size();

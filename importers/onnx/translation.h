@@ -175,7 +175,7 @@ class Translation {
 
  private:
   void add_input(const pb::Value& input);
-  std::vector<std::int64_t> extents_of_input(const pb::Value& input, const std::string& who, bool has_our_order) const;
+  std::vector<std::int64_t> extents_of_input(const pb::Value& input, const std::string& who, bool channels_last) const;
   bool is_of_miniqat() const { return model_.producer_name() == "miniqat"; }
   /// Whether its axes are [n, h, w, c], [n, steps, c] or [n, features].
   bool has_our_order(const pb::Value& input) const;
