@@ -67,11 +67,13 @@ TEST(OnnxFloat, SeriesComeBackAsTheyWere) {
     for (const bool as_images : {false, true}) {
       Graph graph;
       const Output x = layers::placeholder(graph, "x", {2, 6, channels});
-      Output y = layers::reshape(graph, "flat", x, {.shape = {2, 6 * channels}});
+      Output y;
       if (as_images) {
         const Output image = layers::reshape(graph, "image", x, {.shape = {2, 6, channels, 1}});
         const Output filter = layers::variable(graph, "c/weights", {3, 1, 1, 4});
         y = layers::mean(graph, "mean", layers::conv2d(graph, "c/Conv2D", image, filter), {.axes = {1, 2}});
+      } else {
+        y = layers::reshape(graph, "flat", x, {.shape = {2, 6 * channels}});
       }
       y = layers::matmul(graph, "d/MatMul", y, layers::variable(graph, "d/weights", {y.shape()[1], 3}));
       graph.set_outputs({y});
