@@ -42,10 +42,14 @@ struct NamedNetwork {
 };
 
 NamedNetwork read_named_network(const std::filesystem::path& path, std::int64_t batch_size,
-                                const std::optional<Shape>& pictures) {
+                                const std::optional<Shape>& pictures, bool keeps_softmax = false) {
   if (is_onnx_file(path.string())) {
-    importers::ImportOptions options{.batch_size = batch_size};
-    if (pictures && pictures->rank() > 1) options = {batch_size, (*pictures)[0], (*pictures)[1], true};
+    importers::ImportOptions options{.batch_size = batch_size, .keeps_softmax = keeps_softmax};
+    if (pictures && pictures->rank() > 1) {
+      options.height = (*pictures)[0];
+      options.width = (*pictures)[1];
+      options.keeps_size = true;
+    }
     importers::ImportedModel model = importers::import_onnx(path, options);
     return {.graph = std::move(model.graph),
             .outputs = std::move(model.output_names),
@@ -142,15 +146,18 @@ std::string leave_out_op_of_loss(Classifier& network) {
 }
 
 /// The network of a model file for a batch size: its copy or, if there is none, the file. An ONNX file is also read if
-/// the copy has another batch size.
-Classifier read_classifier(const ClassifierOptions& options, const Shape& example, const Task& task) {
-  bool leaves_out = true;
+/// the copy has another batch size; runs of earlier versions were trained without its Softmax, whatever their task.
+/// `is_certain`: whether that is the task, not only a guess for the first look.
+Classifier read_classifier(const ClassifierOptions& options, const Shape& example, const Task& task,
+                           bool is_certain = true) {
+  bool leaves_out = true, keeps_softmax = is_certain && task.op_of_loss != layers::Softmax::kType;
   if (!options.model_graph.empty()) {
     Classifier copy = find_classifier(read_network(options.model_graph), options.model_graph, task);
     if (copy.images.shape()[0] == options.batch_size || !is_onnx_file(options.model)) return copy;
     leaves_out = find_op_of_loss(copy) == nullptr;
+    keeps_softmax = keeps_softmax && copy.logits.node->as<layers::Softmax>() != nullptr;
   }
-  NamedNetwork network = read_named_network(options.model, options.batch_size, example);
+  NamedNetwork network = read_named_network(options.model, options.batch_size, example, keeps_softmax);
   std::vector<std::string> left_out = choose_output_of(network, options.model, options.output);
   Classifier classifier;
   try {
@@ -296,7 +303,8 @@ void require_pictures_fit(const Output& images, const Shape& example, const std:
 void require_pictures_fit(const ClassifierOptions& options, const Shape& example, const std::string& dataset) {
   // Whose outputs these are is known with the data only, but of a user who says it.
   const Task* task = options.task;
-  const Classifier classifier = read_classifier(options, example, task == nullptr ? regression() : *task);
+  const Classifier classifier =
+      read_classifier(options, example, task == nullptr ? regression() : *task, task != nullptr);
   const Shape& input = classifier.images.shape();
   try {
     require_pictures_fit(classifier.images, example, dataset, options.model);

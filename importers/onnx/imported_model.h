@@ -46,6 +46,8 @@ struct ImportOptions {
   std::int64_t width = 0;
   /// Whether a file that has another height or width keeps it; else it is refused.
   bool keeps_size = false;
+  /// Whether a final Softmax stays, because no loss has it; a final LogSoftmax is refused then. Else both are left out.
+  bool keeps_softmax = false;
 };
 
 /// A float network: images are [n, h, w, c] here and [n, c, h, w] in the file, sequences [n, steps, c] and [n, c,

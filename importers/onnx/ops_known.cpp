@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "importers/onnx/ops.h"
@@ -28,6 +29,19 @@ Literal cast(const OnnxNode& node, const Literal& known, bool to_real) {
     if (!(std::abs(value) <= static_cast<float>(kExact)) || std::trunc(value) != value)
       node.refuse("turns the float ", value, " into an integer; only whole ones up to 2^24 are");
   return {.extents = known.extents, .values = std::vector<std::int64_t>(known.reals().begin(), known.reals().end())};
+}
+
+/// The nearest number of half precision, of two the even one. Throws Error naming the node for what is then infinite.
+float rounded_to_half(const OnnxNode& node, float value) {
+  if (!std::isfinite(value)) return value;
+  constexpr float kLargest = 65504;
+  constexpr int kSignificantBits = 11, kSmallestExponent = -24;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  const int step = std::max(exponent - kSignificantBits, kSmallestExponent);
+  const float rounded = std::ldexp(std::nearbyint(std::ldexp(value, -step)), step);
+  if (std::abs(rounded) > kLargest) node.refuse("turns ", value, " into FLOAT16, whose largest number is ", kLargest);
+  return rounded;
 }
 
 }  // namespace
@@ -82,7 +96,13 @@ void import_cast(Translation& t, const OnnxNode& node) {
   }
   const auto& known = std::get<Literal>(value);
   if (!real && to != pb::INT64 && to != pb::INT32) node.refuse("turns constants into ONNX's type ", to);
-  t.define(node, known.is_real() == real ? known : cast(node, known, real));
+  Literal result = known.is_real() == real ? known : cast(node, known, real);
+  if (to == pb::FLOAT16) {
+    std::vector<float> halves = result.reals();
+    for (float& value : halves) value = rounded_to_half(node, value);
+    result.values = std::move(halves);
+  }
+  t.define(node, std::move(result));
 }
 
 void import_gather(Translation& t, const OnnxNode& node) {

@@ -124,7 +124,8 @@ void import_slice(Translation& t, const OnnxNode& node) {
     const bool given = as_inputs ? t.has(node, input) : node.has(attribute);
     return !given ? std::vector<std::int64_t>{} : as_inputs ? t.integers(node, input) : node.integers(attribute);
   };
-  const std::vector<std::int64_t> starts = list(1, "starts"), ends = list(2, "ends");
+  const std::vector<std::int64_t> starts = list(1, "starts");
+  std::vector<std::int64_t> ends = list(2, "ends");
   std::vector<std::int64_t> axes = list(3, "axes"), steps;
   if (as_inputs && t.has(node, 4)) steps = t.integers(node, 4);
   if (axes.empty())
@@ -136,6 +137,10 @@ void import_slice(Translation& t, const OnnxNode& node) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t axis = axis_of(node, axes[i], extents.size());
     const std::int64_t size = extents[static_cast<std::size_t>(axis)];
+    // An attribute of that value is a very negative index.
+    if (as_inputs && ends[i] == kOpenBatch && axis == 0 && size == kAnyBatch) ends[i] = size;
+    if (as_inputs && (starts[i] == kOpenBatch || ends[i] == kOpenBatch))
+      node.refuse("cuts at the size of the batch, which is open");
     if (!kept.emplace(axis, kept_of(node, size, starts[i], ends[i], steps[i])).second)
       node.refuse("cuts along the axis ", axes[i], " twice");
   }

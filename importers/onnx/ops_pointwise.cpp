@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/graph/source_ops.h"
 #include "core/text/quote.h"
@@ -219,6 +218,16 @@ void import_relu(Translation& t, const OnnxNode& node) {
   t.leave_out(clip->output(0), "part of a Relu6");
 }
 
+/// Before opset 13 a Softmax is over all axes from `first` on: the only one of several numbers, or `first`.
+std::int64_t axis_of_all(const OnnxNode& node, const std::vector<std::int64_t>& extents, std::int64_t first) {
+  const auto is_wide = [](std::int64_t extent) { return extent != 1; };
+  const auto begin = extents.begin() + first, wide = std::find_if(begin, extents.end(), is_wide);
+  if (wide == extents.end()) return first;
+  if (std::any_of(wide + 1, extents.end(), is_wide))
+    node.refuse("is over several axes of ", extents_text(extents), " at once, as it means before opset 13");
+  return wide - extents.begin();
+}
+
 }  // namespace
 
 void import_arithmetic(Translation& t, const OnnxNode& node) {
@@ -344,9 +353,9 @@ void import_softmax(Translation& t, const OnnxNode& node) {
   Activation x = t.activation(node, 0);
   const auto rank = static_cast<std::int64_t>(x.extents.size());
   const std::int64_t given = node.integer("axis", node.opset() < 13 ? 1 : -1);
-  const std::int64_t axis = given < 0 ? given + rank : given;
+  std::int64_t axis = given < 0 ? given + rank : given;
   if (axis < 1 || axis >= rank) node.refuse("is over axis ", given, " of ", extents_text(x.extents));
-  if (rank == 2 && t.readers(node.output(0)) == 0) {
+  if (rank == 2 && t.readers(node.output(0)) == 0 && !t.options().keeps_softmax) {
     t.note(
         "the final " + node.type() + " " + quote(node.name()) +
         " is left out: the network gives logits, whose loss has a softmax of its own. The order of classes is the same");
@@ -354,11 +363,11 @@ void import_softmax(Translation& t, const OnnxNode& node) {
     return t.define(node, std::move(x));
   }
   if (node.type() != "Softmax")
-    node.refuse("is not the end of the network over [batch, classes], the only place where it is imported");
-  const std::int64_t behind =
-      std::accumulate(x.extents.begin() + axis + 1, x.extents.end(), std::int64_t{1}, std::multiplies<>());
-  if (node.opset() < 13 && behind != 1)
-    node.refuse("is over several axes of ", extents_text(x.extents), " at once, as it means before opset 13");
+    node.refuse(
+        t.options().keeps_softmax
+            ? "can only be left out at the end of a network for classes, whose loss has it; miniqat does not compute it"
+            : "is not the end of the network over [batch, classes], the only place where it is imported");
+  if (node.opset() < 13) axis = axis_of_all(node, x.extents, axis);
   if (x.order[static_cast<std::size_t>(axis)] != x.output.shape().rank() - 1)
     node.refuse("is over axis ", axis, " of ", extents_text(x.extents), "; only over the channels is it imported");
   x.output = layers::softmax(t.graph(), t.name(t.scope_of(node), "Softmax"), x.output);

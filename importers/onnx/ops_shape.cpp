@@ -257,7 +257,7 @@ Literal joined_integers(const Translation& t, const OnnxNode& node) {
 void import_flatten(Translation& t, const OnnxNode& node) {
   const std::vector<std::int64_t>& extents = extents_of(t, node, 0);
   const std::int64_t axis = node.integer("axis", 1);
-  if (extents.empty() || (axis != 1 && axis + static_cast<std::int64_t>(extents.size()) != 1))
+  if (extents.empty() || (axis != 1 && axis != 1 - static_cast<std::int64_t>(extents.size())))
     node.refuse("flattens from axis ", axis, " on; only from axis 1, which keeps the batch, is it imported");
   with_extents(t, node, {extents[0], product_of(node, extents, 1)});
 }

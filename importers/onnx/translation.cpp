@@ -226,13 +226,14 @@ Output Translation::variable(const std::string& scope, const std::string& suffix
   if (!std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); }))
     fail("the numbers of ", quote(source), " are not all finite");
   const Tensor value = Tensor::from<float>(shape, numbers);
-  const auto found = shared_.find({source, suffix});
+  // Two batch norms that updated the same statistics could not be trained.
+  const auto found = trainable ? shared_.find({source, suffix}) : shared_.end();
   if (found != shared_.end() && found->second.shape() == shape) {
     const Tensor& other = variables_.at(found->second.node->name());
     if (std::ranges::equal(other.values<float>(), value.values<float>())) return found->second;
   }
   const Output output = miniqat::variable(graph_, name(scope, suffix), shape, {}, trainable);
-  shared_[{source, suffix}] = output;
+  if (trainable) shared_[{source, suffix}] = output;
   variables_.emplace(output.node->name(), value);
   return output;
 }
@@ -244,40 +245,67 @@ Shape Translation::shape_of(const std::vector<std::int64_t>& extents, const std:
   return Shape{std::span<const std::int64_t>(ours)};
 }
 
-std::int64_t Translation::given_extent(std::size_t axis, int rank) const {
-  if (rank < 3 || rank > 4) return 0;
-  return axis == 2 ? options_.height : axis == 3 ? options_.width : 0;
+bool Translation::moves_one_channel(const pb::Node& node, const std::vector<std::int64_t>& extents) const {
+  const bool reshapes = node.op_type() == "Reshape" && node.input_size() > 1 && extents.back() == 1;
+  const Literal* known = reshapes ? find_literal(node.input(1)) : nullptr;
+  if (known == nullptr || known->is_real() || known->integers().size() != extents.size()) return false;
+  const std::vector<std::int64_t>& wanted = known->integers();
+  return wanted[1] == 1 && std::equal(wanted.begin() + 2, wanted.end(), extents.begin() + 1);
 }
 
-bool Translation::is_turned(const std::string& tensor, int rank) const {
+bool Translation::is_turned(const std::string& tensor, const std::vector<std::int64_t>& extents) const {
   const auto found = readers_.find(tensor);
   return found != readers_.end() && std::ranges::all_of(found->second, [&](const pb::Node* node) {
-           if (node->op_type() == "Transpose") return is_transposed_to_channels_first(*node, rank);
+           if (node->op_type() == "Transpose")
+             return is_transposed_to_channels_first(*node, static_cast<int>(extents.size()));
+           if (moves_one_channel(*node, extents)) return true;
+           const bool adds_an_axis =
+               extents.size() == 3 && (node->op_type() == "Reshape" || node->op_type() == "Unsqueeze");
+           if (!adds_an_axis || node->output_size() != 1) return false;
            // Steps that become pixels first.
-           const bool adds_an_axis = rank == 3 && (node->op_type() == "Reshape" || node->op_type() == "Unsqueeze");
-           return adds_an_axis && node->output_size() == 1 && is_turned(node->output(0), 4);
+           const std::int64_t steps = extents[1], channels = extents[2];
+           return std::ranges::any_of(std::vector<std::vector<std::int64_t>>{{extents[0], steps, 1, channels},
+                                                                             {extents[0], 1, steps, channels}},
+                                      [&](const std::vector<std::int64_t>& images) {
+                                        return moves_one_channel(*node, images) || is_turned(node->output(0), images);
+                                      });
          });
 }
 
-std::vector<std::int64_t> Translation::extents_of_input(const pb::Value& input, const std::string& who) const {
+bool Translation::has_our_order(const pb::Value& input) const {
+  std::vector<std::int64_t> extents;
+  for (const pb::Dimension& dimension : input.type().tensor_type().shape().dim())
+    extents.push_back(dimension.dim_value());
+  // exporters/onnx/onnx_float.h turns images only.
+  if (extents.size() == 3 && is_of_miniqat()) return true;
+  return extents.size() == 2 || ((extents.size() == 3 || extents.size() == 4) && is_turned(input.name(), extents));
+}
+
+std::vector<std::int64_t> Translation::extents_of_input(const pb::Value& input, const std::string& who,
+                                                        bool channels_last) const {
   const pb::TensorType& type = input.type().tensor_type();
   if (type.elem_type() != pb::FLOAT) fail(who, " is not of float32 numbers");
+  const int rank = type.shape().dim_size();
+  const std::size_t first_of_size = channels_last ? 1 : 2, sizes = rank == 3 ? 1 : rank == 4 ? 2 : 0;
   std::vector<std::int64_t> extents;
   for (const pb::Dimension& dimension : type.shape().dim()) {
+    const std::size_t axis = extents.size();
+    const bool is_size = axis >= first_of_size && axis < first_of_size + sizes;
     const bool open = !dimension.has_dim_value() || dimension.dim_value() <= 0;
     const bool keeps = !open && options_.keeps_size;
-    const std::int64_t given = keeps ? 0 : given_extent(extents.size(), type.shape().dim_size());
+    const std::int64_t asked = axis == first_of_size ? options_.height : options_.width;
+    const std::int64_t given = is_size && !keeps ? asked : 0;
     if (!open && given > 0 && given != dimension.dim_value())
-      fail(who, " has ", dimension.dim_value(), " pixels along axis ", extents.size(), ", not ", given);
-    if (open && given == 0 && !extents.empty())
-      fail(who, " leaves the size of axis ", extents.size(),
-           " open; only the batch, axis 0, may be. Export with one size, or give height and width: --image-size HxW",
-           type.shape().dim_size() == 3 ? " (of sequences STEPSx1)" : "");
+      fail(who, " has ", dimension.dim_value(), " pixels along axis ", axis, ", not ", given);
+    if (open && given == 0 && axis > 0)
+      fail(who, " leaves the size of axis ", axis, " open; only the batch, axis 0, may be. Export with one size",
+           is_size ? ", or give height and width: --image-size HxW" : "",
+           is_size && rank == 3 ? " (of sequences STEPSx1)" : "");
     if (given > 0) {
       extents.push_back(given);
       continue;
     }
-    if (!extents.empty() && dimension.dim_value() > Shape::kMaxElements) fail(who, " is too large");
+    if (axis > 0 && dimension.dim_value() > Shape::kMaxElements) fail(who, " is too large");
     extents.push_back(open ? kOpenBatch : dimension.dim_value());
   }
   if (extents.size() < 2 || extents.size() > 4)
@@ -288,25 +316,26 @@ std::vector<std::int64_t> Translation::extents_of_input(const pb::Value& input, 
 
 void Translation::add_input(const pb::Value& input) {
   const std::string who = concat("the input ", quote(input.name()));
-  const std::vector<std::int64_t> extents = extents_of_input(input, who);
+  // Networks from TensorFlow take [n, h, w, c] or [n, steps, c] and turn it around first.
+  const bool ours = has_our_order(input);
+  const std::vector<std::int64_t> extents = extents_of_input(input, who, ours);
   const int rank = static_cast<int>(extents.size());
+  channels_last_ = channels_last_ || (ours && rank > 2);
   if (has_batch_ && extents[0] != onnx_batch_) fail(who, " has another batch than the first input");
   has_batch_ = true;
   onnx_batch_ = extents[0];
   const std::int64_t usual = onnx_batch_ == kOpenBatch ? kUsualBatch : onnx_batch_;
   batch_ = options_.batch_size > 0 ? options_.batch_size : usual;
-  // Networks from TensorFlow take [n, h, w, c] or [n, steps, c] and turn it around first.
-  const bool has_our_order = rank == 2 || is_turned(input.name(), rank);
   Activation x{.extents = extents, .order = {0, 1, 2, 3}};
   x.order.resize(extents.size());
-  if (rank == 4 && !has_our_order) x.order = kImageOrder;
-  if (rank == 3 && !has_our_order) x.order = {0, 2, 1};
+  if (rank == 4 && !ours) x.order = kImageOrder;
+  if (rank == 3 && !ours) x.order = {0, 2, 1};
   const std::string wish = plain(input.name());
   const std::string name = graph_.unique_name(wish.empty() ? "input" : wish);
   if (name != input.name()) note(concat(who, " is called ", quote(name), " in the graph"));
   x.output = placeholder(graph_, name, shape_of(x.extents, x.order));
   if (rank == 3) {
-    x.order = has_our_order ? std::vector<std::int64_t>{0, 1, 3} : kSequenceOrder;
+    x.order = ours ? std::vector<std::int64_t>{0, 1, 3} : kSequenceOrder;
     x.output = layers::reshape(graph_, graph_.unique_name(name + "/steps"), x.output,
                                {.shape = shape_of(x.extents, x.order).to_vector()});
   }
@@ -350,6 +379,11 @@ ImportedNode Translation::translate(const OnnxNode& node, Translate op) {
   return {node.type(), node.name(), made.empty() ? "nothing" : joined(made), made};
 }
 
+bool Translation::is_sequence(const Activation& x) const {
+  if (x.order != kSequenceOrder) return false;
+  return !is_in_order(x.extents, x.order) || (x.extents[2] > 1 && !channels_last_ && !is_of_miniqat());
+}
+
 Activation Translation::output_of(const std::string& tensor, const std::string& who) {
   Activation* x = computed(tensor, "the graph's outputs");
   if (x == nullptr) fail(who, " is a constant");
@@ -366,7 +400,7 @@ Activation Translation::output_of(const std::string& tensor, const std::string& 
   // The file's shape, but for sequences, which are [n, steps, c].
   std::vector<std::int64_t> order(x->extents.size());
   std::iota(order.begin(), order.end(), 0);
-  if (x->order == kSequenceOrder && !is_in_order(x->extents, x->order)) order = {0, 2, 1};
+  if (is_sequence(*x)) order = {0, 2, 1};
   if (const Shape shape = shape_of(x->extents, order); y.output.shape() != shape)
     y.output = layers::reshape(graph_, name(scope, order.size() == 3 ? "steps" : "Reshape"), y.output,
                                {.shape = shape.to_vector()});
@@ -380,9 +414,9 @@ void Translation::set_outputs() {
     const std::string who = concat("the output ", quote(output.name()));
     const Activation computed = output_of(output.name(), who);
     const auto [first, is_new] = names.emplace(computed.output.node, output.name());
-    const bool is_sequence = computed.order == kSequenceOrder && !is_in_order(computed.extents, computed.order);
-    if ((is_new || first->second != output.name()) && (computed.order == kImageOrder || is_sequence))
-      note(who + (is_sequence ? " is [n, steps, c] in the graph" : " is [n, h, w, c] in the graph"));
+    const bool is_steps = is_sequence(computed);
+    if ((is_new || first->second != output.name()) && (computed.order == kImageOrder || is_steps))
+      note(who + (is_steps ? " is [n, steps, c] in the graph" : " is [n, h, w, c] in the graph"));
     if (first->second != output.name()) note(who + " is the same tensor as " + quote(first->second) + " in the graph");
     outputs.push_back(computed.output);
   }

@@ -151,13 +151,14 @@ class Translation {
   /// "layer1.0.conv1.weight") or of its own name, with `op` behind.
   std::string scope_of(const OnnxNode& node, int parameter = -1) const;
   std::string name(const std::string& scope, const std::string& op);
-  /// A variable that starts with these numbers, all finite. A parameter of several nodes, in the same form, is one
-  /// variable.
+  /// A variable that starts with these numbers, all finite. A trainable parameter of several nodes, in the same form,
+  /// is one variable.
   Output variable(const std::string& scope, const std::string& suffix, const std::string& source, const Shape& shape,
                   std::vector<float> numbers, bool trainable = true);
   /// Our batch for ONNX's extent.
   std::int64_t batch() const { return batch_; }
   const std::filesystem::path& folder() const { return folder_; }
+  const ImportOptions& options() const { return options_; }
   /// The shape of our tensor with these extents and order; sequences are images of width 1.
   Shape shape_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) const;
 
@@ -174,13 +175,19 @@ class Translation {
 
  private:
   void add_input(const pb::Value& input);
-  std::vector<std::int64_t> extents_of_input(const pb::Value& input, const std::string& who) const;
-  /// Whether all that read a tensor first turn it from our order of axes to ONNX's.
-  bool is_turned(const std::string& tensor, int rank) const;
-  /// What the options say of an axis whose size the file leaves open; 0 for nothing.
-  std::int64_t given_extent(std::size_t axis, int rank) const;
+  std::vector<std::int64_t> extents_of_input(const pb::Value& input, const std::string& who, bool channels_last) const;
+  bool is_of_miniqat() const { return model_.producer_name() == "miniqat"; }
+  /// Whether its axes are [n, h, w, c], [n, steps, c] or [n, features].
+  bool has_our_order(const pb::Value& input) const;
+  /// Whether all that read a tensor first turn it from our order of axes to ONNX's. `extents`: 0 for open ones.
+  bool is_turned(const std::string& tensor, const std::vector<std::int64_t>& extents) const;
+  /// Whether the node is a Reshape of [n, ..., 1] to [n, 1, ...]: exporters write a Transpose of one channel so.
+  bool moves_one_channel(const pb::Node& node, const std::vector<std::int64_t>& extents) const;
   ImportedNode translate(const OnnxNode& node, Translate op);
   void set_outputs();
+  /// Whether an output is [n, steps, c] here. An output of one step keeps the file's [n, c, 1]; where channels are last
+  /// in the file, [n, 1, m] has one step, too.
+  bool is_sequence(const Activation& x) const;
   Activation output_of(const std::string& tensor, const std::string& who);
   Activation without_border(Activation x, const std::string& scope);
   const Value& named(const std::string& tensor, const std::string& who) const;
@@ -194,6 +201,8 @@ class Translation {
   std::int64_t batch_ = 0;
   std::int64_t onnx_batch_ = 0;
   bool has_batch_ = false;
+  /// Whether an input is [n, h, w, c] or [n, steps, c].
+  bool channels_last_ = false;
   ImportOptions options_;
   Graph graph_;
   std::map<std::string, Value> values_;

@@ -129,9 +129,12 @@ py::dict calibrate(SessionHandle& session, const py::iterable& batches, const st
   return set;
 }
 
+const training::Task& wanted_task(const std::string& name, const datasets::Dataset& data) {
+  return name.empty() ? training::task_for(data) : training::find_task(name);
+}
+
 /// What an integer model knows of the numbers that it is for, as convert_run() does.
-void take_task(const datasets::Dataset& data, const std::string& name, integer::Model& model) {
-  const training::Task& task = name.empty() ? training::task_for(data) : training::find_task(name);
+void take_task(const datasets::Dataset& data, const training::Task& task, integer::Model& model) {
   if (&task != &training::classification()) model.task = task.name;
   std::vector<std::string> names = training::output_names(data, task);
   if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);
@@ -150,9 +153,13 @@ ModelHandle convert(GraphHandle& graph, const py::dict& variables, float input_s
   const NamedTensors values = copy_of(variables);
   const integer::Grid given{.scale = input_scale, .zero_point = input_zero_point, .bits = 8};
   return graph.locked([&](Graph& of) {
-    integer::Model model = quantize::convert(
-        of, values, {.input = dataset == nullptr ? std::optional(given) : training::grid_of(*dataset), .name = name});
-    if (dataset != nullptr) take_task(*dataset, task, model);
+    if (dataset == nullptr) return quantize::convert(of, values, {.input = given, .name = name});
+    const training::Task& wanted = wanted_task(task, *dataset);
+    integer::Model model = quantize::convert(of, values,
+                                             {.input = training::grid_of(*dataset),
+                                              .name = name,
+                                              .leaves_out_softmax = &wanted == &training::classification()});
+    take_task(*dataset, wanted, model);
     return model;
   });
 }

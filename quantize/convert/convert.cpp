@@ -22,16 +22,17 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Ops that may follow the logits: they change neither them nor their order.
+/// Ops that may follow the logits: they change neither them nor, as the first, their order.
 constexpr std::array<std::string_view, 3> kAtTheEnd = {layers::Softmax::kType, layers::Identity::kType,
                                                        layers::Dropout::kType};
 
-Output only_output(const Graph& graph) {
+Output only_output(const Graph& graph, bool leaves_out_softmax) {
   if (graph.outputs().empty()) fail("the graph names no output to convert");
   if (graph.outputs().size() > 1)
     fail("an integer model has one output, the graph names ", graph.outputs().size(), ": ", graph.outputs()[0].name(),
          ", ", graph.outputs()[1].name(), graph.outputs().size() > 2 ? ", ..." : "");
-  return source_through(graph.outputs().front(), kAtTheEnd);
+  const Output end = graph.outputs().front();
+  return source_through(end, std::span(kAtTheEnd).subspan(leaves_out_softmax ? 0 : 1));
 }
 
 void require_one_input(const std::vector<Node*>& moving, Output output) {
@@ -109,8 +110,10 @@ void require_seen_ranges(const Graph& graph, Output output, const NamedTensors& 
 integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options) {
   // Values are found by running it, which takes a graph that is ours.
   Graph own = graph.clone();
-  const Output output = only_output(own);
+  const Output output = only_output(own, options.leaves_out_softmax);
   require_quantizers(own);
+  if (output.node->as<layers::Softmax>() != nullptr)
+    fail(describe(*output.node), " gives the answers, not logits of classes, and integers have no Softmax");
   const StaticValues values(own, output, variables);
   require_one_input(values.moving(), output);
   if (!options.ranges_to_come) require_seen_ranges(own, output, variables, values);

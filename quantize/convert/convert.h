@@ -16,6 +16,8 @@ struct ConvertOptions {
   std::optional<integer::Grid> input = integer::Grid{.scale = 1.0f / 255, .zero_point = 0, .bits = 8};
   /// The model's name.
   std::string name = "model";
+  /// Leaves out a Softmax at the end, which does not change the order of classes; else it is refused.
+  bool leaves_out_softmax = true;
   /// Takes ranges that never saw a number: whether a graph can become integers does not depend on them.
   bool ranges_to_come = false;
 };
@@ -24,9 +26,9 @@ struct ConvertOptions {
 /// integer-arithmetic.md derives the layer. Structure decides, never names. Every tensor of the model has the name of
 /// the graph's tensor with the same numbers, once these are put on its grid. If the graph has no such tensor (a max
 /// pool moved behind the Relu that follows it, a layer that two quantizers read), the name has a ':', which no node
-/// has. Likewise operations and nodes. Dropout and Identity vanish; a Softmax at the end is left out; SpaceToBatchND, a
-/// convolution and BatchToSpaceND are one dilated convolution. A Relu that no quantizer follows, and a Concat of
-/// tensors on one grid, keep that grid.
+/// has. Likewise operations and nodes. Dropout and Identity vanish; a Softmax at the end is left out (ConvertOptions);
+/// SpaceToBatchND, a convolution and BatchToSpaceND are one dilated convolution. A Relu that no quantizer follows, and
+/// a Concat of tensors on one grid, keep that grid.
 ///
 /// The one difference to the graph but for float's own rounding: a layer's biases are rounded to integers, at the scale
 /// of its input times that of its weights. At few bits that scale may be coarse beside the output's: an error of half

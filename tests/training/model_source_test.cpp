@@ -13,6 +13,7 @@
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
+#include "tests/importers/onnx/node_chain.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::training::model_source_test {
@@ -107,6 +108,49 @@ TEST(ModelSource, WhatTheLossHasIsLeftOutAtTheEnd) {
       {"name": "of-pairs", "op": "Reshape", "inputs": ["s"], "attrs": {"shape": [4, 10]}})",
                                  "of-pairs");
   EXPECT_EQ(end_of(pairs, classification()), "of-pairs");
+}
+
+/// An ONNX model of ten numbers for each example.
+struct OnnxRows {
+  explicit OnnxRows(const std::string& end) {
+    net.constant("w", {4, 10});
+    net.add("Flatten");
+    net.add("Gemm", {"w"});
+    net.add(end);
+    net.write();
+  }
+  std::string file() const { return net.path().string(); }
+  importers::import_test::NodeChain net{{0, 1, 2, 2}};
+};
+
+TEST(ModelSource, OnlyTheLossOfClassesHasTheSoftmaxOfAnOnnxFile) {
+  const OnnxRows softmax("Softmax");
+  EXPECT_EQ(end_of(softmax.file(), classification()), "the_Gemm/MatMul, the final Softmax \"the_Softma");
+  for (const Task* task : {&regression(), &multilabel()})
+    EXPECT_EQ(end_of(softmax.file(), *task), "the_Softmax/Softmax");
+  // Runs for another batch, of which one was begun when no task had the Softmax.
+  const testing::TempDir place;
+  const auto copy = [&](const std::string& name, const std::string& output) {
+    return place
+        .write(name, R"({"format": "miniqat.graph", "version": 2, "nodes": [
+      {"name": "x", "op": "Placeholder", "attrs": {"shape": [2, 2, 2, 1]}},
+      {"name": "rows", "op": "Reshape", "inputs": ["x"], "attrs": {"shape": [2, 4]}},
+      {"name": "w", "op": "Variable", "attrs": {"shape": [4, 10]}},
+      {"name": "y", "op": "MatMul", "inputs": ["rows", "w"]},
+      {"name": "s", "op": "Softmax", "inputs": ["y"]}], "outputs": [")" +
+                         output + R"("]})")
+        .string();
+  };
+  EXPECT_EQ(end_of(softmax.file(), regression(), copy("old.json", "y")), "the_Gemm/MatMul");
+  EXPECT_EQ(end_of(softmax.file(), regression(), copy("new.json", "s")), "the_Softmax/Softmax");
+
+  const OnnxRows logarithms("LogSoftmax");
+  EXPECT_EQ(end_of(logarithms.file(), classification()), "the_Gemm/MatMul, the final LogSoftmax \"the_Log");
+  EXPECT_TRUE(testing::mentions(testing::error_of([&] { end_of(logarithms.file(), regression()); }),
+                                {"[LogSoftmax \"the_LogSoftmax\"]", "a network for classes"}));
+  // The data are still to say the task.
+  const ClassifierOptions open = {.model = logarithms.file(), .batch_size = 4};
+  EXPECT_EQ(testing::error_of([&] { require_pictures_fit(open, Shape{2, 2, 1}, "noise"); }), "");
 }
 
 /// A picture that is its own target, in rows, and a second placeholder of pictures that only a loss reads.

@@ -162,7 +162,8 @@ class Calibration : CalibrationTask {
 
   /// Before the stages that take long, and the training of `quantize`.
   void say_what_keeps_it_from_integers(Session& session) {
-    const std::string why = why_no_integers(evaluation_.graph, session.variables(), grid_of(data.test));
+    const std::string why =
+        why_no_integers(evaluation_.graph, *evaluation_.task, session.variables(), grid_of(data.test));
     if (!why.empty()) observer_.say(concat("note: the network will not become integers: ", why));
   }
 

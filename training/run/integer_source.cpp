@@ -53,7 +53,12 @@ std::optional<integer::Grid> grid_of(const datasets::Dataset& dataset) {
 
 namespace {
 
-integer::Model convert_graph(const RunDirectory& run, const std::filesystem::path& checkpoint,
+/// The order of classes is that of their logits; any other task answers with the numbers themselves.
+quantize::ConvertOptions options_of(const Task& task, const std::optional<integer::Grid>& input) {
+  return {.input = input, .leaves_out_softmax = &task == &classification()};
+}
+
+integer::Model convert_graph(const RunDirectory& run, const Task& task, const std::filesystem::path& checkpoint,
                              const std::optional<integer::Grid>& input) {
   const std::string source = run.eval_graph().string();
   Graph graph = logits_only(read_network(source));
@@ -62,7 +67,9 @@ integer::Model convert_graph(const RunDirectory& run, const std::filesystem::pat
   session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint.string());
   const std::filesystem::path path = run.path().has_filename() ? run.path() : run.path().parent_path();
   try {
-    return quantize::convert(graph, session.variables(), {.input = input, .name = plain_name(path)});
+    quantize::ConvertOptions options = options_of(task, input);
+    options.name = plain_name(path);
+    return quantize::convert(graph, session.variables(), options);
   } catch (const quantize::PictureNotQuantized& error) {
     const std::string flags = flags_without_ranges(run);
     fail(source, ": ", error.what(), flags.empty() ? "" : concat(" and without ", flags));
@@ -85,9 +92,9 @@ std::optional<Standard> standard_in(const RunDirectory& run, bool of_targets) {
 
 integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
                            const std::optional<integer::Grid>& input) {
-  integer::Model model = convert_graph(run, checkpoint, input);
   const TrainSettings settings = recorded_settings(read_json(run.config()), run.config().string());
   const Task& task = task_of(settings);
+  integer::Model model = convert_graph(run, task, checkpoint, input);
   if (&task != &classification()) model.task = task.name;
   std::vector<std::string> names = recorded_output_names(run, task);
   if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);
@@ -114,12 +121,12 @@ std::string why_refused(const Graph& graph, const NamedTensors& variables, const
 
 }  // namespace
 
-std::string why_no_integers(const Graph& graph, const NamedTensors& variables,
+std::string why_no_integers(const Graph& graph, const Task& task, const NamedTensors& variables,
                             const std::optional<integer::Grid>& input) {
-  return why_refused(graph, variables, {.input = input});
+  return why_refused(graph, variables, options_of(task, input));
 }
 
-std::string why_never_integers(const Graph& graph, const NamedTensors& variables,
+std::string why_never_integers(const Graph& graph, const Task& task, const NamedTensors& variables,
                                const std::optional<integer::Grid>& input) {
   NamedTensors ranged = variables;
   for (const Node* node : graph.nodes()) {
@@ -131,7 +138,9 @@ std::string why_never_integers(const Graph& graph, const NamedTensors& variables
       std::ranges::fill(found->second.values<float>(), value);
     }
   }
-  return why_refused(graph, ranged, {.input = input, .ranges_to_come = true});
+  quantize::ConvertOptions options = options_of(task, input);
+  options.ranges_to_come = true;
+  return why_refused(graph, ranged, options);
 }
 
 void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {

@@ -26,12 +26,13 @@ std::optional<integer::Grid> grid_of(const datasets::Dataset& dataset);
 integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
                            const std::optional<integer::Grid>& input);
 
-/// The reason for which quantize::convert() refuses an evaluation graph with these variables; "" where it does not.
-std::string why_no_integers(const Graph& graph, const NamedTensors& variables,
+/// The reason for which quantize::convert() refuses an evaluation graph of that task with these variables; "" where it
+/// does not.
+std::string why_no_integers(const Graph& graph, const Task& task, const NamedTensors& variables,
                             const std::optional<integer::Grid>& input);
 
 /// The reason that no range takes away: why_no_integers() before the quantizers know their ranges.
-std::string why_never_integers(const Graph& graph, const NamedTensors& variables,
+std::string why_never_integers(const Graph& graph, const Task& task, const NamedTensors& variables,
                                const std::optional<integer::Grid>& input);
 
 /// Throws Error unless the data set's pictures are what the model takes. `source` names the model.

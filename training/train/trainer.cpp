@@ -118,8 +118,8 @@ class Trainer {
   /// Before the steps that would be in vain.
   void say_what_keeps_it_from_integers() {
     if (task_.quantization.is_float() || extras_.is_stage || extras_.resume) return;
-    const std::string why =
-        why_never_integers(task_.evaluation.graph, task_.session.variables(), grid_of(task_.data.test));
+    const std::string why = why_never_integers(task_.evaluation.graph, *task_.evaluation.task,
+                                               task_.session.variables(), grid_of(task_.data.test));
     if (!why.empty()) observer_.say(concat("note: the network will not become integers: ", why));
   }
 

@@ -61,6 +61,31 @@ TEST(OnnxFloat, RandomNetworksComputeTheSame) {
   }
 }
 
+/// Rows of series, and images of one channel: the file has no Transpose that says where the steps are.
+TEST(OnnxFloat, SeriesComeBackAsTheyWere) {
+  for (const std::int64_t channels : {1, 2}) {
+    for (const bool as_images : {false, true}) {
+      Graph graph;
+      const Output x = layers::placeholder(graph, "x", {2, 6, channels});
+      Output y;
+      if (as_images) {
+        const Output image = layers::reshape(graph, "image", x, {.shape = {2, 6, channels, 1}});
+        const Output filter = layers::variable(graph, "c/weights", {3, 1, 1, 4});
+        y = layers::mean(graph, "mean", layers::conv2d(graph, "c/Conv2D", image, filter), {.axes = {1, 2}});
+      } else {
+        y = layers::reshape(graph, "flat", x, {.shape = {2, 6 * channels}});
+      }
+      y = layers::matmul(graph, "d/MatMul", y, layers::variable(graph, "d/weights", {y.shape()[1], 3}));
+      graph.set_outputs({y});
+      FloatNetwork network = testing::with_random_variables(std::move(graph), 5);
+      importers::ImportedModel back = round_trip(network);
+      FloatNetwork read{std::move(back.graph), std::move(back.variables)};
+      EXPECT_EQ(read.input().shape(), network.input().shape()) << channels << " " << as_images;
+      EXPECT_EQ(testing::relative_difference(network.results(), read.results()), 0) << channels << " " << as_images;
+    }
+  }
+}
+
 /// Images on the way: their axes lie in another order in the file, and their numbers before a Reshape.
 TEST(OnnxFloat, EveryOpThatItWritesComesBack) {
   for (FloatNetwork& network : testing::single_ops()) {

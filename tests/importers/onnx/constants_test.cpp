@@ -194,6 +194,21 @@ TEST(ImportConstants, SizesMayBeFloatsForAWhile) {
   EXPECT_TRUE(mentions(refusal(1e30F), {"[Cast \"whole\"]", "integer"}));
 }
 
+TEST(ImportConstants, ACastToHalfPrecisionRounds) {
+  NodeChain net({1, 7});
+  pb::Constant& reals = net.constant("reals", {7});
+  const std::vector<float> given = {0.1F, -3.3F, 2049, 2051, 3e-6F, 1e-9F, 65519};
+  for (int i = 0; i < 7; ++i) reals.set_float_data(i, given[static_cast<std::size_t>(i)]);
+  set_int(add_known(net, "Cast", {"reals"}, "halves"), "to", pb::FLOAT16);
+  set_int(add_known(net, "Cast", {"halves"}, "floats"), "to", pb::FLOAT);
+  net.add("Add", {"floats"});
+  ImportedModel model = net.import();
+  EXPECT_EQ(values_of(result_of(model, Tensor(Shape{1, 7}))),
+            (std::vector<float>{0.0999755859375F, -3.30078125F, 2048, 2052, 50.0F / (1 << 24), 0, 65504}));
+  reals.set_float_data(0, -65520);
+  EXPECT_TRUE(mentions(net.refusal(), {"[Cast \"halves\"]", "-65520", "FLOAT16"}));
+}
+
 /// w is [-3, -2], x is 2.
 TEST(ImportConstants, ABiasMayBeARowOrANumber) {
   struct Case {

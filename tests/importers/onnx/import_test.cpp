@@ -82,6 +82,51 @@ TEST(ImportOnnx, AnOpenImageSizeIsAsAsked) {
   closed.import();
   EXPECT_TRUE(mentions(testing::error_of([&] { import_onnx(closed.path(), {.height = 8, .width = 6}); }),
                        {"8 pixels along axis 3, not 6"}));
+
+  NodeChain channels_last({0, 0, 0, 3});
+  set_ints(channels_last.add("Transpose"), "perm", {0, 3, 1, 2});
+  channels_last.add("GlobalAveragePool");
+  EXPECT_TRUE(mentions(channels_last.refusal(), {"axis 1", "--image-size"}));
+  const ImportedModel turned = import_onnx(channels_last.path(), {.batch_size = 2, .height = 8, .width = 6});
+  EXPECT_EQ(turned.graph.at("x").output().shape(), (Shape{2, 8, 6, 3}));
+  NodeChain closed_last({0, 8, 6, 3});
+  set_ints(closed_last.add("Transpose"), "perm", {0, 3, 1, 2});
+  closed_last.add("GlobalAveragePool");
+  closed_last.import();
+  EXPECT_EQ(testing::error_of([&] { import_onnx(closed_last.path(), {.height = 8, .width = 6}); }), "");
+  EXPECT_TRUE(mentions(testing::error_of([&] { import_onnx(closed_last.path(), {.height = 8, .width = 8}); }),
+                       {"6 pixels along axis 2, not 8"}));
+}
+
+/// As tf2onnx writes the Transpose of grey images [n, h, w, 1].
+TEST(ImportOnnx, AReshapeMayMoveOneChannel) {
+  for (const std::int64_t batch : {-1, 0, 1}) {
+    NodeChain first({1, 1, 4, 3}), last({1, 4, 3, 1});
+    last.integers("shape", {batch, 1, 4, 3});
+    last.add("Reshape", {"shape"});
+    for (NodeChain* net : {&first, &last}) {
+      net->constant("w", {2, 1, 2, 2});
+      net->add("Conv", {"w"});
+    }
+    ImportedModel wanted = first.import(), model = last.import();
+    ASSERT_EQ(model.graph.at("x").output().shape(), (Shape{1, 4, 3, 1}));
+    const Tensor x = counted_images({1, 4, 3, 1});
+    EXPECT_EQ(values_of(result_of(model, x)), values_of(result_of(wanted, x)));
+  }
+}
+
+/// Each observes batches of its own in training.
+TEST(ImportOnnx, BatchNormsShareNoStatistics) {
+  NodeChain net({1, 2});
+  for (const char* name : {"gamma", "beta", "mean", "variance"}) net.constant(name, {2});
+  for (int i = 0; i < 2; ++i) net.add("BatchNormalization", {"gamma", "beta", "mean", "variance"});
+  const ImportedModel model = net.import();
+  const Node& second = *model.graph.outputs()[0].node;
+  const Node& first = *second.input(0).node;
+  for (const int parameter : {1, 2}) EXPECT_EQ(second.input(parameter), first.input(parameter));
+  for (const int statistic : {3, 4}) EXPECT_NE(second.input(statistic).name(), first.input(statistic).name());
+  EXPECT_EQ(first.input(3).name(), "the_BatchNormalization/BatchNorm/moving_mean");
+  EXPECT_EQ(model.variables.size(), 6U);
 }
 
 TEST(ImportOnnx, HardSigmoidsOfAnySlope) {
@@ -116,6 +161,14 @@ TEST(ImportOnnx, ASoftmaxAtTheEndIsLeftOut) {
   const ImportedModel model = net.import();
   EXPECT_EQ(model.graph.size(), 1U);
   ASSERT_EQ(model.report.notes.size(), 1U);
+  const ImportedModel whole = import_onnx(net.path(), {.keeps_softmax = true});
+  EXPECT_EQ(whole.graph.outputs()[0].node->type(), "Softmax");
+  EXPECT_TRUE(whole.report.notes.empty());
+  NodeChain logarithms({2, 5});
+  logarithms.add("LogSoftmax");
+  EXPECT_EQ(logarithms.refusal(), "");
+  EXPECT_TRUE(mentions(testing::error_of([&] { import_onnx(logarithms.path(), {.keeps_softmax = true}); }),
+                       {"[LogSoftmax \"the_LogSoftmax\"]", "a network for classes"}));
 }
 
 /// A Softmax inside the network, or of each pixel, is an op; integers have none.
@@ -137,6 +190,13 @@ TEST(ImportOnnx, ASoftmaxElsewhereIsAnOp) {
     const std::vector<float> wanted = {0.25F, 0.75F, 0.5F, 0.5F};
     for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(y.data<float>()[i], wanted[i], 1e-6);
   }
+  // Before opset 13 it is over all axes, of which one has several numbers.
+  NodeChain old({1, 2, 1, 1}, 11);
+  set_ints(old.add("Transpose"), "perm", {0, 2, 3, 1});
+  set_int(old.add("Softmax"), "axis", 1);
+  ImportedModel channels_last = old.import();
+  y = result_of(channels_last, Tensor::from<float>({1, 1, 1, 2}, std::vector<float>{0, std::log(3.0F)}));
+  EXPECT_NEAR(y.data<float>()[1], 0.75, 1e-6);
   const auto refusal = [](const std::string& type, std::int64_t axis, std::int64_t opset) {
     NodeChain images({1, 2, 3, 2}, opset);
     set_int(images.add(type), "axis", axis);
@@ -203,6 +263,7 @@ TEST(ImportOnnx, WhatHasNoCounterpartIsRefusedByName) {
        },
        {"batch axis"}},
       {"Flatten", [](NodeChain&, pb::Node& n) { set_int(n, "axis", 2); }, {"axis 2"}},
+      {"Flatten", [](NodeChain&, pb::Node& n) { set_int(n, "axis", INT64_MAX); }, {"axis 9223372036854775807"}},
   };
   for (const Case& c : cases) {
     NodeChain net({1, 4, 6, 5});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <tuple>
 
 #include "tests/importers/onnx/node_chain.h"
 #include "tests/quantize/convert/trained_integers.h"
@@ -74,6 +75,25 @@ TEST(ImportParts, SlicesThatAreRefused) {
   NodeChain flat({1, 2, 2, 2});
   flat.add("Flatten");
   EXPECT_TRUE(mentions(add_slice(flat, {{0}, {4}, {1}}, true).refusal(), {"flattened image"}));
+}
+
+TEST(ImportParts, AnOpenBatchIsNoPlaceToCutAt) {
+  const auto refusal = [](const char* start, const char* end, std::int64_t axis) {
+    NodeChain net({0, 5});
+    net.integers("zero", {0}), net.integers("far", {INT32_MAX}), net.integers("axis", {axis});
+    for (const auto& [type, inputs, output] :
+         {std::tuple{"Shape", std::vector{"x"}, "shape"}, {"Gather", {"shape", "zero"}, "batch"}}) {
+      pb::Node& node = *net.graph().add_node();
+      node.set_op_type(type);
+      for (const char* input : inputs) node.add_input(input);
+      node.add_output(output);
+    }
+    net.add("Slice", {start, end, "axis"});
+    return net.refusal();
+  };
+  EXPECT_EQ(refusal("zero", "batch", 0), "");
+  for (const std::string& text : {refusal("zero", "batch", 1), refusal("batch", "far", 1), refusal("batch", "far", 0)})
+    EXPECT_TRUE(mentions(text, {"[Slice \"the_Slice\"]", "the size of the batch, which is open"})) << text;
 }
 
 /// The sizes as ONNX's opsets give them; the last part, or `only`, is the output.

@@ -102,7 +102,7 @@ TEST(ImportSequences, WhereverTheChannelsStandBefore) {
   const auto answer = [](const std::vector<std::int64_t>& input, const Shape& ours,
                          const std::function<void(NodeChain&)>& begin) {
     NodeChain net(input);
-    net.integers("row", {0, 1, 6}), net.integers("axis", {1}), net.integers("width", {2});
+    net.integers("row", {0, 1, 6}), net.integers("axis", {1}), net.integers("turned", {-1, 1, 6});
     net.constant("w", {2, 1, 3});
     begin(net);
     net.add("Conv", {"w"});
@@ -122,6 +122,8 @@ TEST(ImportSequences, WhereverTheChannelsStandBefore) {
                      set_ints(net.add("Transpose"), "perm", {0, 2, 1});
                    }),
             wanted);
+  // What exporters write for that Transpose.
+  EXPECT_EQ(answer({1, 6, 1}, {1, 6, 1}, [](NodeChain& net) { net.add("Reshape", {"turned"}); }), wanted);
 }
 
 /// As Keras's exporter writes a Conv1D: steps become pixels before the Transpose.
@@ -140,6 +142,51 @@ TEST(ImportSequences, StepsOfChannelsThatBecomePixelsFirst) {
   const Conv1dCase c = {2, 3, 1, 2, 1, 1, 0, 0};
   for (std::int64_t o = 0; o < 3; ++o)
     for (std::int64_t s = 0; s < 4; ++s) EXPECT_EQ(number_at(y, 0, o, s), convolved_steps(c, x, 0, o, s));
+}
+
+/// The float export writes no Transpose where the numbers lie in the right order without one.
+TEST(ImportSequences, OfMiniqatHaveTheirStepsFirst) {
+  NodeChain rows({1, 4, 2});
+  rows.model.set_producer_name("miniqat");
+  rows.integers("flat", {0, 8});
+  rows.constant("w", {8, 1});
+  rows.add("Reshape", {"flat"});
+  rows.add("Gemm", {"w"});
+  ImportedModel model = rows.import();
+  ASSERT_EQ(model.graph.at("x").output().shape(), (Shape{1, 4, 2}));
+  double sum = 0;
+  for (std::int64_t i = 0; i < 8; ++i) sum += static_cast<double>(i) * constant_at(i);
+  EXPECT_EQ(values_of(result_of(model, counted_images({1, 4, 2}))), (std::vector<float>{static_cast<float>(sum)}));
+
+  NodeChain images({1, 4, 1});
+  images.model.set_producer_name("miniqat");
+  images.integers("image", {0, 1, 4, 1}), images.integers("back", {0, 1, 3});
+  images.constant("w", {1, 1, 2, 1});
+  images.add("Reshape", {"image"});
+  images.add("Conv", {"w"});
+  images.add("Reshape", {"back"});
+  model = images.import();
+  EXPECT_EQ(model.graph.at("x").output().shape(), (Shape{1, 4, 1}));
+  EXPECT_EQ(model.graph.outputs()[0].shape(), (Shape{1, 1, 3}));
+}
+
+TEST(ImportSequences, AnOutputOfOneChannelHasItsStepsFirst) {
+  NodeChain net({2, 3, 9});
+  net.constant("w", {1, 3, 3});
+  net.add("Conv", {"w"});
+  const ImportedModel model = net.import();
+  EXPECT_EQ(model.graph.outputs()[0].shape(), (Shape{2, 7, 1}));
+  ASSERT_EQ(model.report.notes.size(), 1U);
+  EXPECT_TRUE(mentions(model.report.notes[0], {"[n, steps, c] in the graph"}));
+  // A network with its channels last makes one step of 6 channels.
+  NodeChain last({1, 5, 2});
+  last.integers("step", {0, 1, 6});
+  last.constant("w", {10, 6});
+  set_ints(last.add("Transpose"), "perm", {0, 2, 1});
+  last.add("Flatten");
+  last.add("MatMul", {"w"});
+  last.add("Reshape", {"step"});
+  EXPECT_EQ(last.import().graph.outputs()[0].shape(), (Shape{1, 1, 6}));
 }
 
 TEST(ImportSequences, ConstantsBordersPartsAndSums) {
@@ -204,6 +251,19 @@ TEST(ImportSequences, OpenStepsAreGiven) {
   EXPECT_TRUE(mentions(net.refusal(), {"axis 2 open", "--image-size HxW (of sequences STEPSx1)"}));
   const ImportedModel model = import_onnx(net.path(), {.batch_size = 4, .height = 30});
   EXPECT_EQ(model.graph.at("x").output().shape(), (Shape{4, 30, 2}));
+  NodeChain turned({0, 0, 2});
+  turned.constant("w", {3, 2, 3});
+  set_ints(turned.add("Transpose"), "perm", {0, 2, 1});
+  turned.add("Conv", {"w"});
+  turned.add("GlobalAveragePool");
+  EXPECT_TRUE(mentions(turned.refusal(), {"axis 1 open", "--image-size HxW (of sequences STEPSx1)"}));
+  const ImportedModel steps_first = import_onnx(turned.path(), {.batch_size = 4, .height = 30});
+  EXPECT_EQ(steps_first.graph.at("x").output().shape(), (Shape{4, 30, 2}));
+  // No flag gives the channels.
+  NodeChain channels({0, 0, 8});
+  channels.add("Relu");
+  EXPECT_TRUE(mentions(channels.refusal(), {"axis 1 open"}));
+  EXPECT_FALSE(mentions(channels.refusal(), {"--image-size"}));
 }
 
 TEST(ImportSequences, WhatIsNoSequenceIsRefused) {

@@ -151,6 +151,9 @@ TEST(Convert, MatrixProductsMayBeTransposed) {
   const Model model = net.faithful(layers::softmax(net.graph, "probabilities", net.quantizer("logits", y, {-9, 9})));
   EXPECT_EQ(layer_of(model, 1).filter, (Shape{108, 5}));
   EXPECT_EQ(model.tensor(model.output).name, "logits") << "no softmax among integers";
+  const std::string refusal =
+      testing::error_of([&] { convert(net.graph, net.variables, {.input = net.input, .leaves_out_softmax = false}); });
+  EXPECT_TRUE(testing::mentions(refusal, {"[Softmax \"probabilities\"]", "integers have no Softmax"}));
 }
 
 TEST(Convert, WeightsComeFromAnythingThatNoInputReaches) {

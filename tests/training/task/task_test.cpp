@@ -15,6 +15,7 @@
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
+#include "tests/quantize/eval_net.h"
 #include "tests/training/run_fixture.h"
 #include "training/evaluate/evaluator.h"
 #include "training/run/integer_source.h"
@@ -243,6 +244,19 @@ TEST_P(TaskTest, IsLearnedInFloatAndAtEightBitsAndBecomesIntegers) {
   EXPECT_TRUE(verified.reference_equal);
   EXPECT_EQ(verified.integer.examples, 100);
   EXPECT_GE(verified.simulated.outputs.share(), 0.9);
+}
+
+/// A Softmax does not change which class has the largest number.
+TEST(TaskIntegers, OnlyClassesDoWithoutTheirSoftmax) {
+  testing::EvalNet net;
+  const Output y = net.quantizer("logits", net.conv("a", net.images()), {-9, 9});
+  net.graph.set_outputs({layers::softmax(net.graph, "probabilities", y)});
+  for (const Task* task : tasks()) {
+    const std::string why = why_no_integers(net.graph, *task, net.variables, net.input);
+    const bool refuses = testing::mentions(why, {"[Softmax \"probabilities\"]", "integers have no Softmax"});
+    EXPECT_EQ(refuses, task != &classification()) << task->name << ": " << why;
+    EXPECT_EQ(why.empty(), task == &classification()) << task->name << ": " << why;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TaskTest,
