@@ -122,20 +122,27 @@ std::string finding_name(const datasets::Dataset& data, std::size_t k) {
   return data.targets.defined() ? target_name(data, k) : "anomaly";
 }
 
+/// What --threshold finds; a false positive, as any other is, in data that do not say what is there.
+Detections found_in(const Finding& one, double threshold) {
+  const std::vector<std::int32_t> none(one.scores.size());
+  return detections_at(threshold, one.scores, one.labels.empty() ? none : one.labels);
+}
+
 Json detections_json(const EvalArguments& arguments, const datasets::Dataset& data, const Evaluation& evaluation) {
-  const auto share = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
   Json list = Json::array();
   for (std::size_t k = 0; k < evaluation.findings.size(); ++k) {
     const Finding& one = evaluation.findings[k];
-    const Detections found = detections_at(*arguments.threshold, one.scores, one.labels);
+    const Detections found = found_in(one, *arguments.threshold);
+    const auto known = [&](Json number) { return one.labels.empty() ? Json(nullptr) : number; };
     list.push_back({{"label", finding_name(data, k)},
-                    {"true_positives", found.true_positives},
-                    {"false_positives", found.false_positives},
-                    {"false_negatives", found.false_negatives},
-                    {"true_negatives", found.true_negatives},
-                    {"precision", share(found.precision())},
-                    {"recall", share(found.recall())},
-                    {"f1", share(found.f1())}});
+                    {"found", found.true_positives + found.false_positives},
+                    {"true_positives", known(found.true_positives)},
+                    {"false_positives", known(found.false_positives)},
+                    {"false_negatives", known(found.false_negatives)},
+                    {"true_negatives", known(found.true_negatives)},
+                    {"precision", known(field_to_json(found.precision()))},
+                    {"recall", known(field_to_json(found.recall()))},
+                    {"f1", known(field_to_json(found.f1()))}});
   }
   return list;
 }
@@ -147,12 +154,13 @@ std::string detection_table(const EvalArguments& arguments, const datasets::Data
   std::vector<TableLine> lines = {{"label", "precision", "recall", "F1", "there", "found", "of these right"}};
   for (std::size_t k = 0; k < evaluation.findings.size(); ++k) {
     const Finding& one = evaluation.findings[k];
-    const Detections found = detections_at(*arguments.threshold, one.scores, one.labels);
-    lines.push_back({name_cell(finding_name(data, k)), share(found.precision()), share(found.recall()),
-                     found.f1() ? formatted("%.4f", *found.f1()) : "-",
-                     std::to_string(found.true_positives + found.false_negatives),
+    const Detections found = found_in(one, *arguments.threshold);
+    const auto known = [&](std::string text) { return one.labels.empty() ? "-" : text; };
+    lines.push_back({name_cell(finding_name(data, k)), known(share(found.precision())), known(share(found.recall())),
+                     known(found.f1() ? formatted("%.4f", *found.f1()) : "-"),
+                     known(std::to_string(found.true_positives + found.false_negatives)),
                      std::to_string(found.true_positives + found.false_positives),
-                     std::to_string(found.true_positives)});
+                     known(std::to_string(found.true_positives))});
   }
   return concat("found: ", data.targets.defined() ? "labels of a probability" : "errors", " of at least ",
                 exact(*arguments.threshold), "\n", aligned(lines, 1));

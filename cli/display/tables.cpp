@@ -272,10 +272,12 @@ std::string together_table(const Sensitivity& sensitivity) {
 
 std::string choice_text(const Sensitivity& sensitivity) {
   const ChosenBits& choice = *sensitivity.choice;
+  const auto bits = [](std::optional<double> average) { return average ? formatted("%.2f", *average) : "-"; };
   return formatted(
-             "\nchosen widths: %.2f bits for weights (%ld bytes), %.2f for activations; loss %+.4f predicted, %+.4f measured\n",
-             choice.average_weight_bits, static_cast<long>(choice.weight_bytes), choice.average_activation_bits,
-             choice.predicted_loss_increase, choice.measured.loss_increase) +
+             "\nchosen widths: %s bits for weights (%ld bytes), %s for activations; loss %+.4f predicted, %+.4f measured\n",
+             bits(choice.average_weight_bits).c_str(), static_cast<long>(choice.weight_bytes),
+             bits(choice.average_activation_bits).c_str(), choice.predicted_loss_increase,
+             choice.measured.loss_increase) +
          candidates_text(sensitivity);
 }
 

@@ -156,8 +156,10 @@ void Calibrator::store(const CalibratedRange& range, const Quantizer& quantizer)
       values.data<float>()[c] = &end == ends ? range.set[c].min : range.set[c].max;
     session_.set_variable(end.node->name(), values);
   }
+  // The other state, of dampening, counts steps of training.
   for (const OpState& state : state_of(quantizer.node->op()))
-    session_.set_variable(state_name(*quantizer.node, state), Tensor::scalar(static_cast<float>(batches_)));
+    if (state.name == "num_updates")
+      session_.set_variable(state_name(*quantizer.node, state), Tensor::scalar(static_cast<float>(batches_)));
 }
 
 std::vector<CalibratedRange> Calibrator::finish() {

@@ -114,6 +114,9 @@ GraphWalk::Value GraphWalk::input(const Node& placeholder) {
       std::ranges::any_of(placeholder.uses(), [](const Use& use) { return is_quantizer(*use.node); });
   if (const Node* quantizer = input_quantizer(placeholder))
     return builder_.add_input(quantizer->name(), example_of(shape), target_of(*quantizer).grid);
+  for (const Use& use : placeholder.uses())
+    if (!input_grid_ && is_quantizer(*use.node) && target_of(*use.node).affine.empty())
+      fail(describe(*use.node), " has the range [0, 0]: all inputs were equal, and no integer tells others apart");
   if (!input_grid_)
     throw NotQuantized(concat(describe(placeholder), " takes numbers, of which no data set says the range, and has no ",
                               "quantizer of its own; train or calibrate with `quantize_input`"));

@@ -161,8 +161,11 @@ std::vector<const Node*> way_to_statistics(const Node& layer) {
 }
 
 /// An output of one of these shows the numbers of a layer, or what they mean: what it reads is the network's output.
-constexpr std::array<std::string_view, 4> kBehindLogits = {layers::Identity::kType, layers::Reshape::kType,
-                                                           layers::Dropout::kType, layers::Softmax::kType};
+std::vector<std::string_view> types_behind_logits() {
+  std::vector<std::string_view> types = types_with(OpRole::kKeepsRange);
+  types.push_back(layers::Softmax::kType);
+  return types;
+}
 
 std::string why_no_match(const Node& layer) {
   if (layer.as<layers::MatMul>()) return "neither operand comes from a Variable";
@@ -194,7 +197,7 @@ class IntegerReaders {
   IntegerReaders(const Graph& graph, const Scope& scope) {
     if (!graph.outputs().empty()) {
       output_ = graph.outputs().front();
-      shown_ = source_through(output_, kBehindLogits);
+      shown_ = source_through(output_, behind_logits_);
     }
     const std::vector<Node*> order = graph.topological_order();
     const std::unordered_set<const Node*> reaching = reaching_an_output(graph, order);
@@ -211,7 +214,7 @@ class IntegerReaders {
     for (const Output& read : next.inputs()) {
       if (source_through(read, OpRole::kQuantizer) != part.output()) continue;
       const auto uses = read.node->uses(read.index);
-      const bool is_shown = !is_one_of(next.type(), kBehindLogits) && source_through(read, kBehindLogits) == shown_;
+      const bool is_shown = !is_one_of(next.type(), behind_logits_) && source_through(read, behind_logits_) == shown_;
       if (read == output_ || is_shown ||
           std::ranges::any_of(uses, [&](const Use& use) { return use.node != &next && readers_.contains(use.node); }))
         return true;
@@ -226,6 +229,7 @@ class IntegerReaders {
     return (keeps_range(node) || narrows) && any_reader(node, readers_);
   }
 
+  const std::vector<std::string_view> behind_logits_ = types_behind_logits();
   /// The graph's first output, and what it shows.
   Output output_;
   Output shown_;

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <sstream>
 
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
@@ -162,6 +163,18 @@ TEST_F(QuantizeTest, WithoutIntegersItSaysWhy) {
   const std::size_t note = outcome.out.find("note: the network will not become integers: [");
   EXPECT_LT(note, outcome.out.find("step ")) << outcome.out;
   EXPECT_TRUE(has_line(outcome.out, "no integers: scoped/eval_graph.json", "--scope fc")) << outcome.out;
+}
+
+// Errors of examples without classes: the measure of their task is the AUC.
+TEST_F(QuantizeTest, TheLossDecidesWhereNothingElseIsMeasured) {
+  std::string rows = "a,b,c\n";
+  for (int i = 0; i < 120; ++i) rows += concat(i * 7 % 31 - 15, ",", i * 11 % 29 - 14, ",", i * 5 % 23 - 11, "\n");
+  place_->write("numbers.csv", rows);
+  expect_success(
+      program("train --dataset numbers.csv --model autoencoder --width 0.25 --batch-size 10 --threads 1 --float" +
+              Arguments{"--epochs", "1", "--out", "numbers"}));
+  expect_success(quantize("by-loss", {}, "numbers"));
+  EXPECT_EQ(json_of(path("by-loss/quantize.json"))["chosen_by"], "loss");
 }
 
 TEST_F(QuantizeTest, RefusesWhatCannotBe) {

@@ -330,6 +330,10 @@ TEST_F(TasksTest, AnAutoencoderIsMeasuredByItsAnomalies) {
   EXPECT_EQ(found[0]["recall"], 1.0) << "no reconstruction in integers is so near";
   EXPECT_EQ(found[0]["true_negatives"], 0);
   EXPECT_GT(found[0]["false_positives"], 5);
+  // Data without classes do not say what is an anomaly.
+  place_.write("plain.csv", "a,b,c\n1,2,3\n1,-1,0\n-1,0,-1\n");
+  const std::string plain = run("eval anomalies --integer --dataset plain.csv --threshold 1e-9 --json");
+  testing::expect_text(plain, {R"("found":3,"true_positives":null,)", R"("precision":null,"recall":null,"f1":null)"});
   const auto examples = result["examples"].get<int>();
   std::string all = "predict anomalies --integer --json";
   for (int i = 0; i < examples; ++i) all += concat(" ", i);

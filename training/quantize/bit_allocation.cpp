@@ -100,8 +100,9 @@ std::int64_t packed(std::span<const WidthCosts> costs, std::span<const std::int6
 WidthChoice choice_of(const Sensitivity& sensitivity, std::span<const WidthCosts> costs,
                       std::vector<std::int64_t> widths) {
   const double elements = elements_of(costs);
-  const double average = elements > 0 ? total_bits(costs, widths) / elements : 0;
   const double loss_increase = predicted_loss_increase(costs, sensitivity.bits, widths);
+  const std::optional<double> average =
+      elements > 0 ? std::optional(total_bits(costs, widths) / elements) : std::nullopt;
   return {.widths = std::move(widths), .average = average, .loss_increase = loss_increase};
 }
 

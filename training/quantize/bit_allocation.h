@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -53,8 +54,8 @@ std::vector<WidthCosts> costs_of(std::span<const QuantizerSensitivity> quantizer
 /// Widths of weights or of outputs, in the order of costs_of().
 struct WidthChoice {
   std::vector<std::int64_t> widths;
-  /// Bits of an element.
-  double average = 0;
+  /// Bits of an element; none without elements, as outputs have where the logits are the only one.
+  std::optional<double> average = {};
   /// Predicted.
   double loss_increase = 0;
 };

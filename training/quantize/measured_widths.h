@@ -59,12 +59,12 @@ struct QuantizerSensitivity {
   const char* kind() const { return is_weights ? "weights" : "activations"; }
 };
 
-/// Widths that keep to a budget. The averages are those of quantizers without fixed_bits.
+/// Widths that keep to a budget. The averages are those of quantizers without fixed_bits, none where all have them.
 struct ChosenBits {
   std::vector<quantize::LayerBits> layers;
   std::int64_t weight_bytes = 0;
-  double average_weight_bits = 0;
-  double average_activation_bits = 0;
+  std::optional<double> average_weight_bits = {};
+  std::optional<double> average_activation_bits = {};
   double predicted_loss_increase = 0;
   /// With these widths; `bits` is 0.
   Measurement measured;

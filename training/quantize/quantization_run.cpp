@@ -1,5 +1,7 @@
 #include "training/quantize/quantization_run.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/files/files.h"
@@ -254,6 +256,10 @@ class QuantizationRun {
       if (is_better(*candidate.accuracies.validation, *best->accuracies.validation, what_decides().key))
         best = &candidate;
     result_.chosen = best->name;
+    const bool is_measured = std::ranges::any_of(candidates_, [&](const Candidate& candidate) {
+      return !std::isnan(candidate.accuracies.validation->find(what_decides().key).value_or(NAN));
+    });
+    result_.chosen_by = is_measured ? what_decides().name : "loss";
     result_.by_balanced_accuracy = by_balanced_accuracy();
     return *best;
   }
@@ -285,7 +291,7 @@ class QuantizationRun {
     if (source_.is_run())
       json["float_has_seen_validation"] = plan_.training.validation > 0 && has_seen_validation(source_);
     json["chosen"] = result_.chosen;
-    json["chosen_by"] = what_decides().name;
+    json["chosen_by"] = result_.chosen_by;
     json["training_failed"] = result_.training_failed.empty() ? Json(nullptr) : Json(result_.training_failed);
     json["rows"] = Json::array();
     for (const QuantizedRow& row : result_.rows) json["rows"].push_back(row_to_json(row, task()));

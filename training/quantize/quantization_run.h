@@ -26,6 +26,8 @@ struct QuantizationResult {
   /// The name of the row that became the run: the best of all between the first and the integers on the validation
   /// part, by accuracy (or the balanced one), then by loss. Among equals it is the earliest.
   std::string chosen;
+  /// The name of the measure that decided, "loss" where the validation part has none: errors without an anomaly, say.
+  std::string chosen_by;
   /// Whether the balanced accuracy decided, as in runs that train with class weights.
   bool by_balanced_accuracy = false;
   /// Why there is no trained network: its loss became NaN or infinite. "" where there is one.

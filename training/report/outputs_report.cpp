@@ -66,13 +66,12 @@ Json numbers_to_json(const Compared& compared, const datasets::Dataset& examples
 
 /// Whether there are positives and negatives, with scores that can be ordered.
 bool has_curve(const Finding& finding) {
-  const auto [least, most] = std::ranges::minmax(finding.labels);
-  return least != most && std::ranges::none_of(finding.scores, [](double score) { return std::isnan(score); });
+  return finding.has_both() && std::ranges::none_of(finding.scores, [](double score) { return std::isnan(score); });
 }
 
 Json curve_points(const Finding& finding) {
   constexpr std::size_t kMost = 400;
-  const std::vector<RocPoint> curve = roc_curve(finding.scores, finding.labels);
+  const std::vector<RocPoint> curve = roc_curve(finding.ranks(), finding.labels);
   Json points = Json::array();
   const std::size_t shown = std::min(curve.size(), kMost);
   for (std::size_t i = 0; i < shown; ++i) {
@@ -111,7 +110,7 @@ Json labels_to_json(const Compared& compared, const datasets::Dataset& examples)
         network["recall"] = number_or_null(found.recall());
         network["f1"] = number_or_null(found.f1());
       }
-      if (has_curve(finding)) network["auc"] = roc_auc(finding.scores, finding.labels);
+      if (has_curve(finding)) network["auc"] = roc_auc(finding.ranks(), finding.labels);
       label["networks"].push_back(std::move(network));
     }
     list.push_back(std::move(label));

@@ -9,6 +9,7 @@
 
 #include "core/files/files.h"
 #include "core/files/safetensors.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
@@ -35,18 +36,69 @@ std::string list_text(const std::string& what, const std::vector<std::string>& n
   return text;
 }
 
-/// Takes out the ranges of weights, which are those of folded weights in the one network and of raw ones in the other,
-/// if the run folds batch norms late and the graph does not, or the reverse. Returns their names.
-std::vector<std::string> drop_refolded(const RunDirectory& run, const Graph& graph, NamedTensors& tensors) {
-  const quantize::Quantization theirs = quantize::quantization_of(read_network(run.train_graph()));
-  if (theirs.is_float() || theirs.late == quantize::quantization_of(graph).late) return {};
-  std::vector<std::string> dropped;
+/// The run that variables are of.
+struct Source {
+  RunDirectory run;
+  Graph graph;
+  std::int64_t quantization_step = 0;
+};
+
+std::optional<Source> read_source(const std::filesystem::path& path, const NamedTensors& tensors) {
+  const std::optional<RunDirectory> run = run_of_variables(path);
+  // Whoever names a file may have it without the run's graph.
+  if (!run || !(std::filesystem::is_directory(path) || is_there(run->train_graph()))) return {};
+  Source source{.run = *run, .graph = read_network(run->train_graph())};
+  const auto step = tensors.find("session:quantization_step");
+  if (step != tensors.end() && step->second.dtype() == DType::kInt64 && step->second.elements() == 1)
+    source.quantization_step = *step->second.data<std::int64_t>();
+  return source;
+}
+
+/// Whether a quantizer has had a range in the run: a learned one has none before its delay.
+bool has_begun(const Source& source, const std::string& quantizer) {
+  const Node* node = source.graph.find(quantizer);
+  return node == nullptr || !quantize::has_learned_variables(*node) ||
+         source.quantization_step >= node->as<quantize::FakeQuant>()->delay || source.run.is_calibrated();
+}
+
+/// Whether the ends of a quantizer's range are there, and elsewhere than its variables start.
+bool is_moved(const Node& node, const NamedTensors& tensors) {
+  return node.as<quantize::FakeQuant>() != nullptr && tensors.contains(node.input(1).node->name()) &&
+         !quantize::has_initial_range(node, tensors);
+}
+
+void drop_range(const Node& quantizer, NamedTensors& tensors, std::vector<std::string>& dropped) {
+  for (const int end : {1, 2})
+    if (const std::string& name = quantizer.input(end).node->name(); tensors.erase(name) > 0) dropped.push_back(name);
+}
+
+/// Takes out the learned ranges that are where their variables start because they have not begun: a run knows that of
+/// each, in a file by itself no range has moved then. (Others may lie there, as that of a Relu6.) Adds their names.
+void drop_not_begun(const std::optional<Source>& source, const Graph& graph, NamedTensors& tensors,
+                    std::vector<std::string>& dropped) {
+  const bool some_moved =
+      std::ranges::any_of(graph.nodes(), [&](const Node* node) { return is_moved(*node, tensors); });
   for (const Node* node : graph.nodes()) {
-    if (node->as<quantize::FakeQuant>() == nullptr || !quantize::quantizes_weights(*node)) continue;
-    for (const int end : {1, 2})
-      if (const std::string& name = node->input(end).node->name(); tensors.erase(name) > 0) dropped.push_back(name);
+    if (!quantize::has_learned_variables(*node) || is_moved(*node, tensors)) continue;
+    if (source ? !has_begun(*source, node->name()) : !some_moved) drop_range(*node, tensors, dropped);
   }
-  return dropped;
+}
+
+/// Takes out the ranges of weights, which are those of folded weights in the one network and of raw ones in the other,
+/// if the run folds batch norms late and the graph does not, or the reverse. Adds their names.
+void drop_refolded(const Source& source, const Graph& graph, NamedTensors& tensors, std::vector<std::string>& dropped) {
+  const quantize::Quantization theirs = quantize::quantization_of(source.graph);
+  if (theirs.is_float() || theirs.late == quantize::quantization_of(graph).late) return;
+  for (const Node* node : graph.nodes())
+    if (node->as<quantize::FakeQuant>() != nullptr && quantize::quantizes_weights(*node))
+      drop_range(*node, tensors, dropped);
+}
+
+/// A run's dampening grows over its own steps, whatever another run has counted.
+void drop_dampened_steps(const Graph& graph, NamedTensors& tensors) {
+  for (const Node* node : graph.nodes())
+    for (const OpState& state : state_of(node->op()))
+      if (state.name == "num_dampened") tensors.erase(state_name(*node, state));
 }
 
 /// The numbers of the variables do not depend on the size of the pictures or the steps; a model that leaves it open
@@ -81,8 +133,8 @@ std::string InitCheckpoint::text(bool all) const {
       (again.empty()
            ? ""
            : concat("  ", counted(again.size(), "range"),
-                    " of another shape or folding (new and unused) start anew from the first batch: ", again.front(),
-                    again.size() == 1 ? "" : ", ...", "\n")) +
+                    " of another shape or folding, or not begun (new and unused), start anew from the first batch: ",
+                    again.front(), again.size() == 1 ? "" : ", ...", "\n")) +
       (all_match && !all ? "" : list_text("restored", names.restored, all)) + list_text("new", names.fresh, all) +
       list_text("unused", names.unused, all);
   text.pop_back();
@@ -109,13 +161,13 @@ InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
     content = read_safetensors(start.source);
   }
   const std::string source = start.source.string();
-  std::vector<std::string> refolded;
-  // Whoever names a file may have it without the run's graph.
-  if (const std::optional<RunDirectory> run = run_of_variables(path);
-      run && (std::filesystem::is_directory(path) || is_there(run->train_graph())))
-    refolded = drop_refolded(*run, session.graph(), content.tensors);
+  const std::optional<Source> run = read_source(path, content.tensors);
+  std::vector<std::string> dropped;
+  drop_not_begun(run, session.graph(), content.tensors, dropped);
+  if (run) drop_refolded(*run, session.graph(), content.tensors, dropped);
+  drop_dampened_steps(session.graph(), content.tensors);
   start.names = session.restore(content, Session::Restore::kByName, source);
-  start.names.unused.insert(start.names.unused.end(), refolded.begin(), refolded.end());
+  start.names.unused.insert(start.names.unused.end(), dropped.begin(), dropped.end());
   std::ranges::sort(start.names.unused);
   // A network without variables needs none, of an ONNX model without any.
   const bool nothing_to_do = is_onnx_file(path.string()) && start.names.fresh.empty() && start.names.unused.empty();

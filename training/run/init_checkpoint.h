@@ -17,7 +17,7 @@ struct InitCheckpoint {
   std::string note = {};
 
   /// Ranges that another shape (per tensor instead of per channel, say) starts anew, or, of weights, another folding of
-  /// batch norms (late or not): both new and unused.
+  /// batch norms (late or not), and learned ones that had not begun in the source: both new and unused.
   std::vector<std::string> anew() const;
 
   /// The counts on a line, then the restored, the new and the unused names one to a line: all of them, or the first few
@@ -28,8 +28,10 @@ struct InitCheckpoint {
 };
 
 /// Gives the session the variables of a .safetensors file, run directory or ONNX model that it has by the same name.
-/// From a run that folds batch norms late where this one does not, or the reverse, no range of weights is taken. Throws
-/// Error where there is none, unless it is an ONNX model and neither has variables, and what Session::restore throws.
+/// From a run that folds batch norms late where this one does not, or the reverse, no range of weights is taken, and no
+/// learned range that has not begun: it is where its variables start, and the run has not come to its delay, or, in a
+/// file by itself, no range has moved. The steps that dampening has counted are not taken either. Throws Error where
+/// there is none, unless it is an ONNX model and neither has variables, and what Session::restore throws.
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
 
 }  // namespace miniqat::training

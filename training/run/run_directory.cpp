@@ -254,7 +254,7 @@ const Json& shape_of_sensitivity() {
 }
 
 const Json& shape_of_file(const std::filesystem::path& file) {
-  static const Json kAnything = "anything";
+  static const Json kAnything = "anything", kNames = {{"restored", Json::array({"a text"})}};
   static const std::map<std::string, Json> kShapes = {
       {"summary.json",
        {{"complete?", "true or false"}, {"steps?", "a whole number"}, {"task?", "a text"}, {"machine?", "an object"}}},
@@ -262,6 +262,7 @@ const Json& shape_of_file(const std::filesystem::path& file) {
        {{"complete?", "true or false"},
         {"training?", {{"task?", "a text"}}},
         {"rows?", Json::array({{{"name", "a text"}}})}}},
+      {"init_checkpoint.json", kNames},
       {"machine.json", "an object"},
       {"commands.json", Json::array({{{"command", "a text or null"}}})},
       {"dataset.json", "an object"},

@@ -33,6 +33,10 @@ double cross_entropy(std::span<const float> logits, std::int64_t label) {
   return m + std::log((z - m).exp().sum()) - z[label];
 }
 
+bool Finding::has_both() const {
+  return std::ranges::find(labels, 0) != labels.end() && std::ranges::find(labels, 1) != labels.end();
+}
+
 std::optional<double> Evaluation::find(std::string_view key) const {
   const auto found = std::ranges::find(measures, key, [](const Measure& one) { return one.kind->key; });
   return found == measures.end() ? std::nullopt : std::optional(found->value);

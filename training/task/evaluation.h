@@ -56,8 +56,16 @@ struct ClassHits {
 struct Finding {
   /// The error of a reconstruction, or the probability of a label, 0 to 1.
   std::vector<double> scores = {};
-  /// 1 where it is there, else 0.
+  /// 1 where it is there, else 0; empty where the data do not say.
   std::vector<std::int32_t> labels = {};
+  /// The logits of a label, which tell examples apart whose probabilities are rounded to the same number; empty for
+  /// anomalies.
+  std::vector<double> logits = {};
+
+  /// Whether it is there in some examples and not in others, as a ROC curve needs.
+  bool has_both() const;
+  /// What a ROC curve orders the examples by.
+  const std::vector<double>& ranks() const { return logits.empty() ? scores : logits; }
 };
 
 /// How far a network's numbers are off one of several targets, in its own unit.
@@ -79,7 +87,7 @@ struct Evaluation {
   std::vector<ClassHits> by_class = {};
   /// The loss of each example; empty where only a summary is known.
   std::vector<double> losses = {};
-  /// For each label of `multilabel`; one of `reconstruct`, whose labels are all 0 where the data have no anomalies.
+  /// For each label of `multilabel`; one of `reconstruct`, without labels where the data have no classes.
   /// Empty for any other task, and where only a summary is known.
   std::vector<Finding> findings = {};
   /// For each number of `regress`; empty for any other task, and where only a summary is known.

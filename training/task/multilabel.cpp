@@ -45,20 +45,22 @@ Evaluation conclude_labels(const Scored& scored) {
   double sum = 0;
   int with_f1 = 0;
   for (std::size_t k = 0; k < outputs; ++k) {
-    const std::vector<double> logits = scored.column(k), holds = scored.column(outputs + k);
-    Detections found;
     Finding& finding = result.findings.emplace_back();
+    finding.logits = scored.column(k);
+    const std::vector<double>& logits = finding.logits;
+    const std::vector<double> holds = scored.column(outputs + k);
+    Detections found;
     for (std::size_t i = 0; i < logits.size(); ++i) {
       const double loss = loss_of(logits[i], holds[i]);
       result.loss += loss / all;
       result.losses[i] += loss / static_cast<double>(outputs);
       finding.scores.push_back(1 / (1 + std::exp(-logits[i])));
       finding.labels.push_back(holds[i] > 0.5 ? 1 : 0);
-      // A NaN finds nothing.
+      // A NaN finds nothing, and is no right answer either.
       const bool says = logits[i] >= 0, is = holds[i] > 0.5;
+      if (says == is && !std::isnan(logits[i])) ++right;
       (says ? is ? found.true_positives : found.false_positives : is ? found.false_negatives : found.true_negatives)++;
     }
-    right += found.true_positives + found.true_negatives;
     if (const std::optional<double> f1 = found.f1()) {
       sum += *f1;
       ++with_f1;

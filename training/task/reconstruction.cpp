@@ -59,6 +59,8 @@ Finding anomalies_of(const Scored& scored) {
   std::map<double, Windows> recordings;
   const std::vector<double> errors = scored.column(kError), classes = scored.column(kClass),
                             numbers = scored.column(kRecording);
+  // All examples of the data have one, or none has.
+  const bool has_classes = classes.front() >= 0;
   for (std::size_t i = 0; i < errors.size(); ++i) {
     Windows& one = recordings[numbers[i] < 0 ? static_cast<double>(i) : numbers[i]];
     one.errors += errors[i];
@@ -68,7 +70,7 @@ Finding anomalies_of(const Scored& scored) {
   Finding found;
   for (const auto& [number, one] : recordings) {
     found.scores.push_back(one.errors / one.count);
-    found.labels.push_back(one.is_anomaly ? 1 : 0);
+    if (has_classes) found.labels.push_back(one.is_anomaly ? 1 : 0);
   }
   return found;
 }
@@ -78,12 +80,12 @@ Evaluation conclude_reconstruction(const Scored& scored) {
   if (result.examples == 0) return result;
   result.losses = scored.column(kError);
   for (const double error : result.losses) result.loss += error / static_cast<double>(result.examples);
-  const auto& [scores, anomalies] = result.findings.emplace_back(anomalies_of(scored));
-  const auto [least, most] = std::ranges::minmax(anomalies);
-  const std::string detail = std::ssize(scores) < result.examples ? counted(scores.size(), "recording") : std::string();
-  if (least != most && !std::isnan(result.loss)) {
-    result.measures.push_back({&kAnomalyMeasures[0], roc_auc(scores, anomalies), detail});
-    result.measures.push_back({&kAnomalyMeasures[1], partial_roc_auc(scores, anomalies, kFewFalseAlarms)});
+  const Finding& found = result.findings.emplace_back(anomalies_of(scored));
+  const auto recordings = std::ssize(found.scores);
+  const std::string detail = recordings < result.examples ? counted(recordings, "recording") : std::string();
+  if (found.has_both() && !std::isnan(result.loss)) {
+    result.measures.push_back({&kAnomalyMeasures[0], roc_auc(found.scores, found.labels), detail});
+    result.measures.push_back({&kAnomalyMeasures[1], partial_roc_auc(found.scores, found.labels, kFewFalseAlarms)});
   }
   result.measures.push_back({&kAnomalyMeasures[2], result.loss});
   return result;

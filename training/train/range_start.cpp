@@ -106,11 +106,13 @@ std::vector<const Node*> RangeStart::waiting() const {
   return found;
 }
 
-std::vector<const Node*> RangeStart::at_initial_values(const std::vector<const Node*>& quantizers) const {
-  const NamedTensors variables = task_.session.variables();
+std::vector<const Node*> RangeStart::without_kept(const std::vector<const Node*>& quantizers) const {
+  const auto is_kept = [&](const Node& quantizer, int end) {
+    return kept_.contains(quantizer.input(end).node->name());
+  };
   std::vector<const Node*> found;
   std::ranges::copy_if(quantizers, std::back_inserter(found),
-                       [&](const Node* quantizer) { return quantize::has_initial_range(*quantizer, variables); });
+                       [&](const Node* quantizer) { return !is_kept(*quantizer, kMin) || !is_kept(*quantizer, kMax); });
   return found;
 }
 
@@ -130,7 +132,7 @@ void RangeStart::before_step() {
 void RangeStart::start_quantizers(const std::vector<const Node*>& quantizers) {
   // A checkpoint may have ranges already; those of a delay are of networks that have been trained since.
   const bool has_delay = task_.session.quantization_step() > 0;
-  const std::vector<const Node*> starting = has_delay ? quantizers : at_initial_values(quantizers);
+  const std::vector<const Node*> starting = has_delay ? quantizers : without_kept(quantizers);
   if (starting.empty()) return;
   calibrate(starting);
   const NamedTensors statistics = batch_statistics();

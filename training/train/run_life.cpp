@@ -84,10 +84,14 @@ bool RunLife::killed_before_its_first_checkpoint() const {
 }
 
 void RunLife::share() {
-  const Json own = {{"complete", is_complete()}, {"reported_step", reported_step_}};
+  const Json start = json_if_there(run_.init_checkpoint());
+  const Json own = {{"complete", is_complete()},
+                    {"reported_step", reported_step_},
+                    {"restored", start.is_null() ? Json::array() : start["restored"]}};
   const Json of_leader = Json::parse(task_.ranks.share(own.dump()));
   complete_ = of_leader["complete"].get<bool>();
   reported_step_ = of_leader["reported_step"].get<std::int64_t>();
+  restored_ = of_leader["restored"].get<std::set<std::string>>();
   share_state(task_.session, task_.ranks);
 }
 

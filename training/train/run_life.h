@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "training/evaluate/part_results.h"
@@ -82,6 +83,8 @@ class RunLife : public StepHook {
   /// summary. Without what a signal ended; then the summary says that the run is not complete.
   void finish();
 
+  /// The variables that the run took over from another one when it began.
+  const std::set<std::string>& restored() const { return restored_; }
   /// The step of the checkpoint on the disk.
   std::int64_t saved_step() const { return saved_step_; }
 
@@ -127,6 +130,7 @@ class RunLife : public StepHook {
   SaveInterval::Clock::time_point saved_at_;
   /// What the leader has found.
   std::optional<bool> complete_;
+  std::set<std::string> restored_;
   /// The last step whose accuracy metrics.jsonl has.
   std::int64_t reported_step_ = -1;
 };

@@ -45,6 +45,7 @@ class Trainer {
     if (wants_to_stop()) return;
     require_same_task(task_);
     life_.begin();
+    ranges_.keep(life_.restored());
     observer_.on_begin(task_, run_);
     say_what_decides();
     judge_imported_weights();

@@ -102,8 +102,9 @@ TEST_F(InitCheckpointTest, RangesOfAnotherShapeStartAnew) {
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.err,
             "note: the run in tensor is unfinished: its checkpoint is of step 2 (miniqat train --resume goes on)\n");
-  expect_text(outcome.out, {"4 ranges of another shape or folding (new and unused) start anew from the first batch: "
-                            "conv1/weights_quant/max, ..."});
+  expect_text(outcome.out,
+              {"4 ranges of another shape or folding, or not begun (new and unused), start anew from the first batch: "
+               "conv1/weights_quant/max, ..."});
   const Json names = kept("channel");
   EXPECT_EQ(names["anew"], Json({"conv1/weights_quant/max", "conv1/weights_quant/min", "fc/weights_quant/max",
                                  "fc/weights_quant/min"}));

@@ -172,6 +172,13 @@ TEST_F(DampeningTest, ResumesAsNeverStopped) {
   EXPECT_FALSE(tensors("without").contains("conv1/weights_quant/num_dampened"));
 }
 
+// The steps of the run before would leave nothing to grow over.
+TEST_F(DampeningTest, GrowsInARunFromADampenedOne) {
+  expect_success(train_dampened("first", "0.5"));
+  expect_success(train_dampened("second", "0.5", {"--init-checkpoint", path("first").string()}));
+  EXPECT_EQ(*tensors("second").at("conv1/weights_quant/num_dampened").data<float>(), 12);
+}
+
 // The pull grows over the steps of the run. A longer run was refused: its graph has another number of them.
 TEST_F(DampeningTest, GoesOnLonger) {
   const auto graph = [this](const char* file) { return bytes_of(path("run") / file); };

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/tensors/tensor.h"
+#include "quantize/quantizers.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 #include "tests/quantize/fold/batch_norm_classifier.h"
@@ -110,6 +111,20 @@ TEST_F(CalibratorTest, MovingAveragesAreZeroDebiased) {
   EXPECT_NEAR(net.stored("fc/act_quant/min"), low / bias, 1e-5 * std::abs(low));
   EXPECT_NEAR(net.stored("fc/act_quant/max"), high / bias, 1e-5 * high);
   EXPECT_EQ(net.stored("fc/act_quant/num_updates"), 3);
+}
+
+TEST_F(CalibratorTest, ItsBatchesAreNoStepsOfDampening) {
+  Graph graph = net_.graph.clone();
+  create_eval_graph(graph);
+  EXPECT_GT(dampen_weights(graph, 0.5, 10), 0);
+  Session session(graph);
+  session.restore(trained_.checkpoint(), Session::Restore::kByName, "the trained net");
+  session.set_variable("fc/weights_quant/num_dampened", Tensor::scalar(20.0f));
+  Calibrator calibrator(session, {});
+  calibrator.observe({{graph.output_at("images"), images(1)}});
+  calibrator.finish();
+  EXPECT_EQ(*session.variable("fc/weights_quant/num_dampened").data<float>(), 20);
+  EXPECT_EQ(*session.variable("fc/act_quant/num_updates").data<float>(), 1);
 }
 
 TEST_F(CalibratorTest, TrainingGoesOnFromTheRanges) {

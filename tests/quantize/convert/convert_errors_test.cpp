@@ -137,6 +137,14 @@ TEST(ConvertErrors, InputsAndOutputs) {
   EXPECT_EQ(net.refusal(q), "") << "what the output does not need is nobody's business";
 }
 
+TEST(ConvertErrors, InputsThatWereAllEqual) {
+  EvalNet net;
+  const Output x = net.quantizer("x/q", net.images(), {0, 0});
+  net.graph.set_outputs({net.quantizer("q", net.conv("a", x, 3), {-1, 1})});
+  EXPECT_TRUE(mentions(testing::error_of([&] { convert(net.graph, net.variables); }),
+                       {"\"x/q\"", "has the range [0, 0]: all inputs were equal"}));
+}
+
 TEST(ConvertErrors, Variables) {
   EvalNet net;
   const Output q = net.quantizer("q", net.conv("first", net.images(), 3), {-1, 1});

@@ -182,8 +182,8 @@ TEST_F(SensitivityTest, TheChoiceKeepsToItsBudget) {
     EXPECT_LE(choice.average_weight_bits, most);
     EXPECT_LE(choice.average_activation_bits, most);
     const double weights = 36.0 * *choice.layers[0].weight_bits + 640.0 * *choice.layers[1].weight_bits;
-    EXPECT_DOUBLE_EQ(choice.average_weight_bits, weights / 676);
-    EXPECT_DOUBLE_EQ(choice.average_activation_bits, *choice.layers[0].activation_bits) << "without the logits";
+    EXPECT_DOUBLE_EQ(*choice.average_weight_bits, weights / 676);
+    EXPECT_DOUBLE_EQ(*choice.average_activation_bits, *choice.layers[0].activation_bits) << "without the logits";
     EXPECT_EQ(choice.layers[1].activation_bits, 8) << "the logits";
   }
   for (const std::int64_t most : {169, 170, 300, 676, 5000}) {

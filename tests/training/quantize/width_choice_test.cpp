@@ -55,6 +55,15 @@ TEST(WidthChoice, OutputsAreWithoutTheLogits) {
                                                       {.pattern = "b", .weight_bits = 4, .activation_bits = 8}}));
 }
 
+TEST(WidthChoice, TheLogitsAloneHaveNoAverage) {
+  Sensitivity sensitivity = two_layers();
+  sensitivity.quantizers.erase(sensitivity.quantizers.begin(), sensitivity.quantizers.begin() + 2);
+  sensitivity.activation_front = greedy_front(costs_of(sensitivity.quantizers, false), sensitivity.bits);
+  EXPECT_FALSE(activations_within(sensitivity, {.average_bits = 5}).average);
+  EXPECT_FALSE(choice_at(sensitivity, 4, false).average);
+  EXPECT_EQ(choice_at(sensitivity, 4, true).average, 4);
+}
+
 TEST(WidthChoice, OneWidthForAllIsACandidateWhereTheBudgetAllowsIt) {
   const Sensitivity sensitivity = two_layers();
   const BitBudget four = {.average_bits = 4}, bytes = {.bytes = 20};

@@ -126,6 +126,17 @@ TEST(OutputsReport, AnomaliesHaveACurve) {
       << "no anomaly";
 }
 
+// Probabilities of both are 1 exactly.
+TEST(OutputsReport, LabelsAreRankedByTheirLogits) {
+  datasets::Dataset data = numbers(2, {1});
+  data.targets = Tensor::from<float>({2, 1}, {1, 0});
+  data.target_names = {"up"};
+  const nlohmann::ordered_json json =
+      outputs_to_json({answers_of("float", multilabel(), data, {{60}, {40}})}, data, multilabel());
+  EXPECT_EQ(json["labels"][0]["networks"][0]["auc"], 1.0);
+  EXPECT_EQ(json["labels"][0]["networks"][0]["precision"], 0.5);
+}
+
 TEST(OutputsReport, LabelsHaveARowEach) {
   datasets::Dataset data = numbers(3, {1});
   data.targets = Tensor::from<float>({3, 2}, {1, 0, 1, 0, 0, 0});

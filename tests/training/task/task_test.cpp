@@ -77,6 +77,9 @@ TEST(Reconstruction, ErrorsOfExamplesTellAnomaliesFromTheRest) {
   const Evaluation unlabelled = concluded(reconstruction(), outputs, batch);
   EXPECT_FALSE(unlabelled.find("auc"));
   EXPECT_DOUBLE_EQ(*unlabelled.find("mse"), 16.25 / 4);
+  ASSERT_EQ(unlabelled.findings.size(), 1u);
+  EXPECT_EQ(unlabelled.findings[0].scores.size(), 4u);
+  EXPECT_TRUE(unlabelled.findings[0].labels.empty()) << "nobody knows the anomalies";
 }
 
 TEST(Reconstruction, TheScoreOfARecordingIsTheMeanOfItsWindows) {
@@ -130,6 +133,14 @@ TEST(Multilabel, EachLabelIsAnAnswerOfItsOwn) {
   EXPECT_EQ(concluded(multilabel(), {0, 3, -1, 1000}, batch).find("f1"), result.find("f1")) << "0 is found";
   EXPECT_NEAR(result.loss, (std::log1p(std::exp(-2)) + 3 + std::log1p(std::exp(-3)) + 1 + std::log1p(std::exp(-1))) / 4,
               1e-12);
+}
+
+TEST(Multilabel, ANanIsNoRightAnswer) {
+  const datasets::Examples batch{.targets = floats({2, 2}, {1, 0, 1, 0})};
+  const Evaluation result = concluded(multilabel(), {2, NAN, NAN, -1}, batch);
+  EXPECT_DOUBLE_EQ(*result.find("label_accuracy"), 0.5);
+  EXPECT_EQ(result.measures[0].detail, "2 of 4");
+  EXPECT_DOUBLE_EQ(*result.find("f1"), 2.0 / 3) << "one of two found";
 }
 
 TEST(Tasks, AreWhatTheDataHave) {

@@ -132,7 +132,7 @@ TEST_F(RangeStartTest, RangesOfACheckpointStay) {
   EXPECT_EQ(ranges_of("third"), calibrated(still(), "third"));
 }
 
-// The range of a Relu6 ends at 6, where its variable starts: that says nothing of the others.
+// The range of a Relu6 ends at 6, where its variable starts, and stays there.
 TEST_F(RangeStartTest, OnlyRangesThatACheckpointDoesNotGiveStart) {
   train_quietly("first", learning());
   Safetensors content = read_safetensors(path("first") / "checkpoint.safetensors");
@@ -142,14 +142,40 @@ TEST_F(RangeStartTest, OnlyRangesThatACheckpointDoesNotGiveStart) {
     settings.init_checkpoint = path("start.safetensors").string();
     return train_quietly(name, settings);
   };
-  content.tensors["fc/act_quant/max"] = Tensor::scalar(6.0f);
-  EXPECT_EQ(start_from("one-end"), Texts{}) << "the minimum is another than -6";
-  EXPECT_EQ(ranges_of("one-end").at("fc/act_quant/max"), std::vector<float>{6});
   content.tensors["conv1/act_quant/max"] = Tensor::scalar(6.0f);
-  EXPECT_EQ(start_from("one-range"), Texts{"1 learned range starts at least squares, after step 0"});
   Ranges expected = ranges_in(content.tensors);
-  expected["conv1/act_quant/max"] = calibrated(still(), "one-range").at("conv1/act_quant/max");
-  EXPECT_EQ(ranges_of("one-range"), expected);
+  EXPECT_EQ(expected.at("conv1/act_quant/min"), std::vector<float>{0});
+  EXPECT_EQ(start_from("given"), Texts{});
+  EXPECT_EQ(ranges_of("given"), expected);
+  for (const std::string end : {"conv1/act_quant/min", "conv1/act_quant/max"}) content.tensors.erase(end);
+  EXPECT_EQ(start_from("missing"), Texts{"1 learned range starts at least squares, after step 0"});
+  expected["conv1/act_quant/max"] = calibrated(still(), "missing").at("conv1/act_quant/max");
+  EXPECT_EQ(ranges_of("missing"), expected);
+}
+
+// A run that died before its delay: its observed ranges have moved, the learned ones have not begun.
+TEST_F(RangeStartTest, RangesThatHadNotBegunStart) {
+  struct Killer : Listener {
+    void on_step(const StepReport& report) override {
+      if (report.step == 4) throw Error("killed");
+    }
+  } killer;
+  TrainSettings source = learning(100), settings = still();
+  source.save_every = "1";
+  EXPECT_NE(testing::error_of([&] { train_new("learned", source, killer); }), "");
+  const Safetensors content = read_safetensors(path("learned") / "checkpoint.safetensors");
+  EXPECT_EQ(ranges_in(content.tensors).at("fc/weights_quant/max"), std::vector<float>{6});
+  write_safetensors(path("file.safetensors"), content);
+  settings.init_checkpoint = path("file.safetensors").string();
+  EXPECT_EQ(train_quietly("from-file", settings), Texts{"4 learned ranges start at least squares, after step 0"});
+
+  for (TrainSettings* one : {&source, &settings}) {
+    one->rewrite.activation_bits = 8;
+    one->rewrite.ranges = quantize::RangeChoice::kAuto;
+  }
+  EXPECT_NE(testing::error_of([&] { train_new("both", source, killer); }), "");
+  settings.init_checkpoint = path("both").string();
+  EXPECT_EQ(train_quietly("from-run", settings), Texts{"2 learned ranges start at least squares, after step 0"});
 }
 
 // A calibrated range of zeros, of a channel without weights, say. No step would widen it.
@@ -260,17 +286,26 @@ TEST_F(RangeStartTest, ARunThatIsStoppedAnywhereGoesOnToTheSameBits) {
   }
 }
 
-// The first checkpoint is written before the ranges start.
+// The first checkpoint is written before the ranges start. Those that another run gave stay, one of a Relu6, too.
 TEST_F(RangeStartTest, ARunThatWasKilledBeforeItsFirstStepStartsThem) {
   Listener listener;
-  const testing::RunFiles expected = train_new("whole", learning(), listener);
   struct Killer : Listener {
     void on_step(const StepReport&) override { throw Error("killed"); }
   } killer;
-  EXPECT_NE(testing::error_of([&] { train_new("run", learning(), killer); }), "");
-  EXPECT_EQ(testing::step_of(path("run")), 0);
-  train(learning(), RunDirectory::resume(path("run")), {.resume = true, .begun = learning()}, listener);
-  EXPECT_EQ(testing::files_of(path("run")).checkpoint, expected.checkpoint);
+  train_quietly("first", learning());
+  Safetensors content = read_safetensors(path("first") / "checkpoint.safetensors");
+  content.tensors["conv1/act_quant/max"] = Tensor::scalar(6.0f);
+  write_safetensors(path("start.safetensors"), content);
+  TrainSettings settings = learning();
+  for (const std::string run : {"fresh", "started"}) {
+    if (run == "started") settings.init_checkpoint = path("start.safetensors").string();
+    const testing::RunFiles expected = train_new(run + "-whole", settings, listener);
+    EXPECT_NE(testing::error_of([&] { train_new(run, settings, killer); }), "");
+    EXPECT_EQ(testing::step_of(path(run)), 0);
+    train(settings, RunDirectory::resume(path(run)), {.resume = true, .begun = settings}, listener);
+    EXPECT_EQ(testing::files_of(path(run)).checkpoint, expected.checkpoint) << run;
+  }
+  EXPECT_EQ(listener.starts.size(), 2u) << "of the fresh run";
 }
 
 // Multiplied by anything, 0 stays 0: such a range would keep the layer at 0 for good.
