@@ -60,25 +60,31 @@ class PartsToSplits {
     std::vector<std::string> known =
         options_.class_names.empty() ? numbers_below(options_.least_classes) : options_.class_names;
     std::string unknown_to = "which the network does not know";
+    // Classes that the files announce, without a training example: what has one of them could only be answered wrongly.
+    std::set<std::string> unlearnt;
     for (auto& [part, data] : parts_.found) {
       if (data.classes.empty()) continue;
       if (known.empty()) {
         std::set<std::string> names(data.classes.begin(), data.classes.end());
-        names.insert(parts_.class_names.begin(), parts_.class_names.end());
         names.erase("");
+        if (!names.empty())
+          for (const std::string& name : parts_.class_names)
+            if (!names.contains(name)) unlearnt.insert(name);
+        names.insert(parts_.class_names.begin(), parts_.class_names.end());
         known.assign(names.begin(), names.end());
         sort_classes(known);
         unknown_to = concat("which the ", title_of(part), " part has not");
       }
       parts_.class_names = known;
-      data.labels = numbered(data.classes, known, part, unknown_to);
+      data.labels = numbered(data.classes, known, unlearnt, part, unknown_to);
     }
   }
 
-  Tensor numbered(const std::vector<std::string>& classes, const std::vector<std::string>& known, Part part,
-                  const std::string& unknown_to) const {
+  Tensor numbered(const std::vector<std::string>& classes, const std::vector<std::string>& known,
+                  const std::set<std::string>& unlearnt, Part part, const std::string& unknown_to) const {
     std::map<std::string_view, std::int32_t> numbers;
     for (const std::string& name : known) numbers.emplace(name, static_cast<std::int32_t>(numbers.size()));
+    std::erase_if(numbers, [&](const auto& one) { return unlearnt.contains(std::string(one.first)); });
     std::vector<std::int32_t> labels;
     for (const std::string& name : classes) {
       if (name.empty()) {
@@ -86,9 +92,12 @@ class PartsToSplits {
         continue;
       }
       const auto found = numbers.find(name);
-      if (found == numbers.end())
+      if (found == numbers.end()) {
+        std::vector<std::string> others = known;
+        std::erase_if(others, [&](const std::string& one) { return unlearnt.contains(one); });
         fail(path_, ": the ", title_of(part), " part has the class ", quote(name), ", ", unknown_to,
-             "; its classes are ", shortened(joined(known)));
+             "; its classes are ", shortened(joined(others)));
+      }
       labels.push_back(found->second);
     }
     return Tensor::from<std::int32_t>({std::ssize(labels)}, labels);

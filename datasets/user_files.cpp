@@ -259,7 +259,8 @@ class UserFiles {
       const bool needs_labels = parts.found.at(part).images.dtype() == DType::kUInt8 && !options_.answers_optional;
       if (needs_labels && pair.labels.empty()) fail_unnamed(names);
       if (!pair.labels.empty())
-        put_answers(read(pair.labels), source(pair.labels), options_.numbers.answers, parts.found.at(part));
+        put_answers(read(pair.labels), source(pair.labels), options_.numbers.answers, parts.found.at(part),
+                    parts.remarks.notes);
       for (const std::string& used : {pair.images, pair.labels}) others.erase(used);
     }
     constexpr const char* kNames = "class_names";
@@ -333,7 +334,7 @@ class UserFiles {
   void put_numbers(const ArrayNames& arrays, const std::function<NumpyArray(const std::string&)>& read,
                    const std::string& no_pictures, FoundParts& parts) const {
     for (const auto& [part, pair] : pairs_of(arrays))
-      parts.found[part].images = numbers_of(read(pair.images), source(pair.images));
+      parts.found[part].images = numbers_of(read(pair.images), source(pair.images), parts.remarks.notes);
     // (Rows of features are no pictures anyway.)
     if (!no_pictures.empty() && parts.found.begin()->second.images.shape().rank() > 2) note_numbers(no_pictures, parts);
   }

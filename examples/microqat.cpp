@@ -436,14 +436,14 @@ void train(Network& net, const Digits& digits, int epochs, std::mt19937& random)
 
 int main(int count, char** arguments) try {
   using namespace microqat;
-  const int bits = count > 1 ? std::atoi(arguments[1]) : 8;
+  const int bits = count < 2 ? 8 : std::string(arguments[1]).size() == 1 ? arguments[1][0] - '0' : 0;
   if (bits < 2 || bits > 8 || count > 3) throw std::runtime_error("usage: microqat [BITS (2..8) [DIRECTORY]]");
   std::mt19937 random(1);
   const Digits digits = count < 3 ? draw_digits(6000, random) : read_mnist(arguments[2] + std::string("/train"));
   const Digits unseen = count < 3 ? draw_digits(2000, random) : read_mnist(arguments[2] + std::string("/t10k"));
   Network net(bits, random);
   train(net, digits, 3, random);
-  return compare(net, unseen) >= 97 ? 0 : 1;
+  return compare(net, unseen) >= 97 && std::fflush(stdout) == 0 ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "microqat: %s\n", error.what());
   return 2;

@@ -16,6 +16,7 @@ constexpr std::size_t kMost = 8;
 bool equal(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (std::isinf(a) || std::isinf(b)) return a == b;
+  if (tolerance == 0) return a == b && std::signbit(a) == std::signbit(b);
   return a == b || std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
 }
 

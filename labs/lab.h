@@ -33,7 +33,8 @@ class Report {
   /// A line for each case. If one is wrong, also the hint of the first mistake that has the reader's results in every
   /// case, and other results than the right ones in at least one; without such a mistake a general hint. `what` names
   /// the results ("scale and zero point"). Of more than eight results the first wrong one has a line of its own.
-  /// Two numbers are equal within `tolerance`, relative to the larger one above 1; NaN equals NaN.
+  /// Two numbers are equal within `tolerance`, relative to the larger one above 1; with 0 if they are the same, and -0
+  /// is not 0 then. NaN equals NaN.
   void judge(const std::string& what, const std::vector<Case>& cases, const std::vector<std::string>& hints,
              double tolerance = 1e-5);
 

@@ -107,10 +107,17 @@ void refuse_flag(const std::string& name, const std::string& value, bool may_be_
       concat(name, " needs a value, and ", quote(value), " looks like a flag", may_be_path ? way : ""));
 }
 
+/// Whether 64 bits make a number infinite, or 0 although it has another digit before its exponent.
+bool is_real_beyond_64_bits(const std::string& value) {
+  if (!is_number(value)) return false;
+  const double number = std::strtod(value.c_str(), nullptr);
+  return std::isinf(number) || (number == 0 && value.find_first_of("123456789") < value.find_first_of("eE"));
+}
+
 /// CLI11 makes the nearest number of it that 64 bits hold, and whoever refuses that one names what nobody typed.
 void refuse_beyond_64_bits(const std::string& name, const std::string& value, bool is_whole) {
   errno = 0;
-  const bool is_infinite = !is_whole && is_number(value) && std::isinf(std::strtod(value.c_str(), nullptr));
+  const bool is_infinite = !is_whole && is_real_beyond_64_bits(value);
   const bool is_beyond = is_whole && (std::strtoll(value.c_str(), nullptr, 0), errno == ERANGE);
   if (is_infinite || is_beyond)
     throw training::UsageError(

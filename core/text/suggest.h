@@ -9,7 +9,8 @@
 
 namespace miniqat {
 
-/// `; did you mean "conv1/Relu"?` with the candidate nearest in edit distance, or "" when none is near.
+/// `; did you mean "conv1/Relu"?` with the candidate nearest in edit distance, or "" when none is near. One without any
+/// letter of the name is not near, however short both are.
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
 
 /// `unknown model "lnet"; known are lenet, lenet5; did you mean "lenet"?`: what an error says of a name that is none of

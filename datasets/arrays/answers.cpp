@@ -108,19 +108,21 @@ void put_targets(const std::map<Part, AnswerColumns>& answers, const std::vector
   for (const auto& [part, table] : answers) {
     const auto rows = std::ssize(table.lines), columns = std::ssize(names);
     Tensor targets(Shape{rows, columns});
+    std::vector<FloatRounding> rounding(names.size());
     for (std::size_t column = 0; column < names.size(); ++column)
       for (std::size_t row = 0; row < table.lines.size(); ++row) {
         const std::string& text = table.columns[column][row];
         float& value = targets.data<float>()[row * names.size() + column];
         value = NAN;
         if (is_missing(text)) continue;
-        value =
-            finite_in(text, [&, &table = table] { return table_place(table.file, table.lines[row], names[column]); });
+        value = rounding[column].kept(
+            finite_in(text, [&, &table = table] { return table_place(table.file, table.lines[row], names[column]); }));
         least = std::min(least, value);
         greatest = std::max(greatest, value);
         are_labels = are_labels && (value == 0 || value == 1);
       }
     parts.found.at(part).targets = std::move(targets);
+    note_float_rounding(table.file.string(), "column", rounding, names, parts.remarks.notes);
   }
   // Files that must be UTF-8 keep them.
   std::ranges::transform(names, std::back_inserter(parts.target_names), printable);

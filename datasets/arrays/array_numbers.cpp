@@ -7,25 +7,37 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "datasets/arrays/array_pictures.h"
+#include "datasets/arrays/float_rounding.h"
 
 namespace miniqat::datasets {
 namespace {
 
 /// Element i of an array that is no text.
-float number_at(const NumpyArray& array, std::int64_t i, const Shape& shape, const std::string& source) {
+float number_at(const NumpyArray& array, std::int64_t i, const Shape& shape, const std::string& source,
+                FloatRounding& rounding) {
   pause_at(i);
   if (array.kind == 'b') return array.bytes[static_cast<std::size_t>(i)] != 0 ? 1.0F : 0.0F;
-  if (array.kind != 'f') return static_cast<float>(array.integer(i, source));
+  if (array.kind != 'f') {
+    const std::int64_t value = array.integer(i, source);
+    return rounding.kept(static_cast<double>(value), static_cast<float>(value));
+  }
   const double value = real_at(array, i, source);
-  if (std::isfinite(value) && std::abs(value) <= std::numeric_limits<float>::max()) return static_cast<float>(value);
+  if (std::isfinite(value) && std::abs(value) <= std::numeric_limits<float>::max()) return rounding.kept(value);
   fail(source, " holds ", exact(value), " at ", place_in(shape, i),
        std::isfinite(value) ? ", too large for floats of 32 bits" : "; all numbers must be finite");
 }
 
-Tensor floats_of(const NumpyArray& array, const Shape& shape, const std::string& source) {
+Tensor floats_of(const NumpyArray& array, const Shape& shape, const std::string& source,
+                 std::vector<std::string>& notes) {
   Tensor numbers(shape);
   float* to = numbers.data<float>();
-  for (std::int64_t i = 0; i < shape.elements(); ++i) to[i] = number_at(array, i, shape, source);
+  std::vector<FloatRounding> rounding(static_cast<std::size_t>(shape[-1]));
+  std::size_t channel = 0;
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    to[i] = number_at(array, i, shape, source, rounding[channel]);
+    channel = channel + 1 < rounding.size() ? channel + 1 : 0;
+  }
+  note_float_rounding(source, shape.rank() > 2 ? "channel" : "column", rounding, {}, notes);
   return numbers;
 }
 
@@ -63,17 +75,18 @@ std::vector<std::string> texts_of(const NumpyArray& array, const std::string& so
 
 }  // namespace
 
-Tensor numbers_of(const NumpyArray& array, const std::string& source) {
+Tensor numbers_of(const NumpyArray& array, const std::string& source, std::vector<std::string>& notes) {
   const std::size_t rank = array.shape.size();
   if (array.kind == 'U') fail(source, " holds texts; numbers are needed");
   if (rank < 2 || rank > 4)
     fail(source, " has the shape ", shape_text(array.shape),
          "; numbers must be [n, features], [n, steps, channels] or [n, h, w, channels]");
   if (array.elements() == 0) fail(source, " has the shape ", shape_text(array.shape), ": there is no number");
-  return floats_of(array, Shape(array.shape), source);
+  return floats_of(array, Shape(array.shape), source, notes);
 }
 
-void put_answers(const NumpyArray& array, const std::string& source, Answers answers, PartData& part) {
+void put_answers(const NumpyArray& array, const std::string& source, Answers answers, PartData& part,
+                 std::vector<std::string>& notes) {
   const std::size_t rank = array.shape.size();
   const bool one_each = rank == 1 || (rank == 2 && array.shape[1] == 1);
   if (array.kind == 'U') {
@@ -88,7 +101,7 @@ void put_answers(const NumpyArray& array, const std::string& source, Answers ans
       (several && array.elements() > 0 && are_zeros_and_ones(array, source))) {
     if (rank < 1 || rank > 2 || array.elements() == 0)
       fail(source, " has the shape ", shape_text(array.shape), "; numbers to predict are [n] or [n, k]");
-    part.targets = floats_of(array, {array.shape[0], rank == 1 ? 1 : array.shape[1]}, source);
+    part.targets = floats_of(array, {array.shape[0], rank == 1 ? 1 : array.shape[1]}, source, notes);
   } else if (array.kind == 'f' && one_each) {
     part.labels = whole_labels(array, source);
   } else {

@@ -132,18 +132,19 @@ class TableReader {
     table_.has_names = are_names(table_.names, columns_.is_name);
     for (std::size_t i = 0; i < table_.names.size() && !table_.has_names; ++i) table_.names[i] = std::to_string(i);
     uses_ = columns_.use(table_.names);
+    table_.rounding.resize(static_cast<std::size_t>(std::ranges::count(uses_, ColumnUse::kNumbers)));
     table_.texts.resize(uses_.size());
     return table_.has_names;
   }
 
   void read_row(std::string_view row) {
-    std::size_t column = 0;
+    std::size_t column = 0, number = 0;
     RowFields fields(row, separator_);
     for (; const std::optional<std::string_view> field = fields.next(); ++column) {
       if (column >= uses_.size()) continue;
       const auto place = [&] { return table_place(path_, lines_.number(), table_.names[column]); };
       if (uses_[column] == ColumnUse::kNumbers)
-        numbers_.push_back(finite_in(*field, place));
+        numbers_.push_back(table_.rounding[number++].kept(finite_in(*field, place)));
       else if (uses_[column] == ColumnUse::kTexts && is_missing(*field) && !columns_.texts_optional)
         fail_no_number(*field, place());
       else if (uses_[column] == ColumnUse::kTexts)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/tensors/tensor.h"
+#include "datasets/arrays/float_rounding.h"
 
 namespace miniqat::datasets {
 
@@ -30,6 +31,8 @@ struct NumberTable {
   bool has_names = false;
   /// [rows, columns of numbers] float32; undefined without such columns.
   Tensor numbers;
+  /// For each column of numbers what its floats lose.
+  std::vector<FloatRounding> rounding;
   /// For each column of texts a text for each row; nothing for the others.
   std::vector<std::vector<std::string>> texts;
   /// The line of each row, from 1.

@@ -49,6 +49,7 @@ class NumberTables {
     data.images = table.numbers;
     if (group) data.groups = std::move(table.texts[*group]);
     if (table.has_names) parts_.input_names = features_;
+    note_float_rounding(file.string(), "column", table.rounding, features_, parts_.remarks.notes);
     if (answers.empty() || answers.size() < options_.numbers.target.size()) return;
     answers_[part] = take_answers(file, answers, table);
   }

@@ -75,9 +75,14 @@ class Recordings {
 
   LabelColumns columns_of(const fs::path& labels, const std::vector<std::string>& names) const {
     LabelColumns columns;
+    bool is_named = are_numbered(names);
     for (const char* name : {"path", "filename", "file"})
-      if (const auto found = std::ranges::find(names, name); found != names.end())
+      if (const auto found = std::ranges::find(names, name); found != names.end()) {
         columns.file = static_cast<std::size_t>(found - names.begin());
+        is_named = true;
+      }
+    if (std::error_code failure; !is_named && fs::is_regular_file(labels.parent_path() / names[0], failure))
+      fail(labels, ": its first line must have the names of the columns, but names the file ", quote(names[0]));
     if (const std::string& group = options_.numbers.group_by; !group.empty())
       columns.group = column_called(labels, names, group);
     columns.answers = answer_columns(labels, names, options_);
@@ -93,6 +98,7 @@ class Recordings {
                                                              const NumberTable& table, std::size_t column,
                                                              PartData& data) {
     SeriesStack stack;
+    std::vector<FloatRounding> rounding;
     std::vector<std::string> files;
     std::set<fs::path> read = {labels.lexically_normal()};
     for (std::size_t row = 0; row < table.lines.size(); ++row) {
@@ -102,16 +108,17 @@ class Recordings {
         fail(table_place(labels, table.lines[row], table.names[column]), ": there is no file ", quote(inside.string()),
              " in ", folder);
       require_data_file(file);
-      read_file(file, stack);
+      read_file(file, stack, rounding);
       read.insert(file.lexically_normal());
       files.push_back(file.lexically_relative(root_).string());
     }
     note_others(folder, read);
+    note_float_rounding(folder.string(), "channel", rounding, channels_, parts_.remarks.notes);
     data.images = stack.stacked(options_.numbers.pad_to);
     return std::make_shared<const std::vector<std::string>>(std::move(files));
   }
 
-  void read_file(const fs::path& file, SeriesStack& stack) {
+  void read_file(const fs::path& file, SeriesStack& stack, std::vector<FloatRounding>& rounding) {
     const auto use_of = [](const std::string& name) {
       return name.empty() ? ColumnUse::kNothing : ColumnUse::kNumbers;
     };
@@ -133,6 +140,8 @@ class Recordings {
     if (steps.names != channels_)
       fail(file, " has the channels ", shortened(joined(steps.names)), ", ", first_, " has ",
            shortened(joined(channels_)));
+    rounding.resize(channels_.size());
+    for (std::size_t i = 0; i < rounding.size(); ++i) rounding[i].join(steps.rounding[i]);
     const std::span<const float> values = steps.numbers.values<float>();
     stack.add({values.begin(), values.end()}, std::ssize(channels_), concat(file));
   }

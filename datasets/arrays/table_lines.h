@@ -58,14 +58,14 @@ bool is_missing(std::string_view text);
 /// Throws Error that says why a text is no number for finite_in().
 [[noreturn]] void fail_no_number(std::string_view text, const std::string& place);
 
-/// A float out of a field of a table or series. Throws Error that begins with `place()`, a text: for a missing value,
+/// A number out of a field of a table or series. Throws Error that begins with `place()`, a text: for a missing value,
 /// for what is no number, and for one that is not finite in 32 bits.
 template <class Place>
-float finite_in(std::string_view text, const Place& place) {
+double finite_in(std::string_view text, const Place& place) {
   const std::optional<double> value = number_in(text);
   // (A NaN is not below either.)
   if (!value || !(std::abs(*value) <= std::numeric_limits<float>::max())) fail_no_number(text, place());
-  return static_cast<float>(*value);
+  return *value;
 }
 
 }  // namespace miniqat::datasets

@@ -11,6 +11,7 @@
 #include "core/text/error.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/arrays/float_rounding.h"
 #include "datasets/arrays/series_stack.h"
 #include "datasets/arrays/table_lines.h"
 #include "datasets/data_dir.h"
@@ -50,6 +51,8 @@ class TsReader {
     }
     if (count_ == 0) fail(file_, " holds no series", in_data ? "" : ": it has no @data");
     PartData data{.images = stack_.stacked(options_.numbers.pad_to)};
+    note_float_rounding(file_.string(), "dimension", rounding_, dimension_names(), parts_.remarks.notes);
+    note_float_rounding(file_.string() + ", the numbers to predict", "", {target_rounding_}, {}, parts_.remarks.notes);
     data.classes = std::move(classes_);
     if (has_target_) data.targets = Tensor::from<float>({std::ssize(targets_), 1}, std::as_const(targets_));
     return data;
@@ -132,11 +135,14 @@ class TsReader {
   }
 
   /// Puts the steps of a dimension behind `values`.
-  void read_dimension(std::string_view text, std::int64_t dimension, std::vector<float>& values) const {
+  void read_dimension(std::string_view text, std::int64_t dimension, std::vector<float>& values) {
     const std::int64_t steps = std::ranges::count(text, ',') + 1;
+    if (dimension == std::ssize(rounding_)) rounding_.emplace_back();
+    FloatRounding& rounding = rounding_[static_cast<std::size_t>(dimension)];
     for (std::int64_t step = 0; step < steps; ++step)
-      values.push_back(finite_in(trimmed(take(text, ',')),
-                                 [&] { return concat(place(), ", dimension ", dimension + 1, ", step ", step + 1); }));
+      values.push_back(rounding.kept(finite_in(trimmed(take(text, ',')), [&] {
+        return concat(place(), ", dimension ", dimension + 1, ", step ", step + 1);
+      })));
   }
 
   void read_answer(std::string_view text) {
@@ -148,7 +154,8 @@ class TsReader {
       return;
     }
     if (has_target_) {
-      targets_.push_back(finite_in(text, [&] { return concat(place(), ", the number to predict"); }));
+      targets_.push_back(
+          target_rounding_.kept(finite_in(text, [&] { return concat(place(), ", the number to predict"); })));
       return;
     }
     classes_.emplace_back(text);
@@ -157,6 +164,13 @@ class TsReader {
       fail(place(), " has the class ", quote(name), "; @classLabel has ", shortened(printable(joined(known_))));
     if (name.empty() || name == "?") fail(place(), " has no class");
     if (printable(name) != name) fail(place(), ": the class ", quote(name), " has control characters");
+  }
+
+  /// From 1, as errors count them; none for one alone.
+  std::vector<std::string> dimension_names() const {
+    std::vector<std::string> names;
+    for (std::size_t i = 1; i <= rounding_.size() && rounding_.size() > 1; ++i) names.push_back(std::to_string(i));
+    return names;
   }
 
   std::string place() const { return concat(file_, " line ", lines_.number()); }
@@ -177,6 +191,9 @@ class TsReader {
   SeriesStack stack_;
   std::vector<std::string> classes_;
   std::vector<float> targets_;
+  /// Of each dimension, and of the numbers to predict.
+  std::vector<FloatRounding> rounding_;
+  FloatRounding target_rounding_;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ using Kernel = void (*)(const float*, float*, std::int64_t, const fake_quant_gri
 using Affine = quantize::Affine<float>;
 using Values = std::vector<float>;
 
-/// Stands behind the end of y.
+/// Stands before and behind y.
 constexpr float kGuard = -12345;
 
 /// How a mistake moves x, element i of n, to its grid.
@@ -118,8 +118,17 @@ const Mistake kMistakes[] = {
        const Affine& grid = own(grids, i);
        return quantize::dequantize(grid, grid.quant_min + std::floor((x - grid.nudged_min) / grid.scale + 0.5F));
      },
-     "You do not cut x. Beyond nudged_min ... nudged_max it becomes the end of the grid."}};
+     "You do not cut x. Beyond nudged_min ... nudged_max it becomes the end of the grid."},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       const float y = right(grids, i, x);
+       return y == 0 ? -0.0F : y;
+     },
+     "Your zeros are -0. It compares as equal to 0, but the bits must be the same: (q - zero_point) * scale gives 0."}};
 
+constexpr const char* kBefore =
+    "You write before the beginning of y. A last vector that goes back to be whole needs as many numbers as it has places: n may be smaller.";
+constexpr const char* kInPlace =
+    "You change x before you read it. y may be x: read each number before anything is written to its place, and clear nothing first.";
 constexpr const char* kBeyond =
     "You write behind the end of y. In a large network that is somebody else's memory. Look at the last vector, or at the last row: it may be shorter.";
 
@@ -141,19 +150,31 @@ struct Question {
   std::vector<Affine> grids;
 };
 
-/// y, and behind it numbers that nobody may write.
-Values answer_to(const Question& q, Kernel answer) {
+/// What a call wrote: y, and how many of the numbers around it, which nobody may write.
+struct Answer {
+  Values y;
+  std::ptrdiff_t before = 0, behind = 0;
+};
+
+Answer answer_to(const Question& q, Kernel answer, bool in_place) {
   constexpr std::size_t kGuards = 64;
   std::vector<fake_quant_grid> given;
   for (const Affine& g : q.grids)
     given.push_back({g.scale, g.zero_point, g.quant_min, g.quant_max, g.nudged_min, g.nudged_max});
-  // Whoever reads beyond the end of x, too, finds zeros there.
-  Values x = q.x, y(q.x.size());
-  x.resize(x.size() + kGuards);
-  y.resize(y.size() + kGuards, kGuard);
-  answer(x.data(), y.data(), static_cast<std::int64_t>(q.x.size()), given.data(),
+  // Whoever reads beyond the ends of x, too, finds zeros there.
+  Values x(q.x.size() + 2 * kGuards), y(x.size(), kGuard);
+  float* const begin = y.data() + kGuards;
+  float* const end = std::copy(q.x.begin(), q.x.end(), begin);
+  if (!in_place) {
+    std::copy(q.x.begin(), q.x.end(), x.begin() + kGuards);
+    std::fill(begin, end, 0.0F);
+  }
+  answer(in_place ? begin : x.data() + kGuards, begin, end - begin, given.data(),
          static_cast<std::int64_t>(given.size()));
-  return y;
+  const auto is_written = [](float number) { return number != kGuard; };
+  return {.y = {begin, end},
+          .before = std::count_if(y.data(), begin, is_written),
+          .behind = std::count_if(end, end + kGuards, is_written)};
 }
 
 lab::Case case_for(const Question& q, const Values& y) {
@@ -168,12 +189,18 @@ lab::Case case_for(const Question& q, const Values& y) {
   return result;
 }
 
-/// How many numbers behind the end were written. Whatever their number is, the hint is the same.
-lab::Case guard_case(const Question& q, const Values& y) {
-  const auto written = std::count_if(y.begin() + static_cast<std::ptrdiff_t>(q.x.size()), y.end(),
-                                     [](float number) { return number != kGuard; });
-  const double count = static_cast<double>(written);
-  return {.question = q.words, .right = {0}, .got = {count}, .mistaken = {{count}}};
+/// Whatever the numbers are, the hint is the same.
+lab::Case in_place_case(const Question& q, const Values& y) {
+  lab::Case result = case_for(q, y);
+  result.question += ", y is x";
+  result.mistaken = {result.got};
+  return result;
+}
+
+/// How many numbers around y were written, if any. Whatever their number is, the hint is the same.
+void put_guard_case(const Question& q, std::ptrdiff_t written, std::vector<lab::Case>& cases) {
+  const auto count = static_cast<double>(written);
+  if (written > 0) cases.push_back({.question = q.words, .right = {0}, .got = {count}, .mistaken = {{count}}});
 }
 
 struct Differences {
@@ -213,17 +240,22 @@ void check(lab::Report& report, Kernel answer) {
       {"33 numbers with a NaN and infinities", special, {fine}},
       {"50 numbers of 3 channels", lab::bell(50, 203), {fine, grid_of(3, 4), grid_of(0.1F, 2)}},
       {"30 numbers on a narrow grid, quant_min 1", lab::bell(30, 204), {narrow}},
+      {"5 numbers, 4 bits", lab::bell(5, 205), {grid_of(2, 4)}},
+      {"2 numbers of 3 channels", lab::bell(2, 206), {fine, grid_of(3, 4), grid_of(0.1F, 2)}},
       {"no numbers", {}, {fine}}};
-  std::vector<lab::Case> cases, guards;
+  std::vector<lab::Case> cases, in_place, before, behind;
   for (const Question& question : questions) {
-    const Values y = answer_to(question, answer);
-    cases.push_back(case_for(question, y));
-    guards.push_back(guard_case(question, y));
+    const Answer apart = answer_to(question, answer, false);
+    cases.push_back(case_for(question, apart.y));
+    in_place.push_back(in_place_case(question, answer_to(question, answer, true).y));
+    put_guard_case(question, apart.before, before);
+    put_guard_case(question, apart.behind, behind);
   }
   report.judge("y", cases, lab::hints_of(kMistakes), 0);
-  // Otherwise there is nothing to say.
-  std::erase_if(guards, [](const lab::Case& one) { return one.got[0] == 0; });
-  if (!guards.empty()) report.judge("numbers written behind the end of y", guards, {kBeyond}, 0);
+  // Numbers that are wrong anyway are wrong in place, too.
+  if (report.passed()) report.judge("y", in_place, {kInPlace}, 0);
+  if (!before.empty()) report.judge("numbers written before the beginning of y", before, {kBefore}, 0);
+  if (!behind.empty()) report.judge("numbers written behind the end of y", behind, {kBeyond}, 0);
 }
 
 void show(std::ostream& out) {

@@ -165,9 +165,9 @@ Tensor picture_bytes(const ArrayLike& images, std::vector<std::string>& notes) {
       numbers.kind == 'f' ? ". For a mean and a deviation give bytes, scale and zero_point" : "");
 }
 
-Tensor checked_numbers(const ArrayLike& numbers, const std::string& what) {
+Tensor checked_numbers(const ArrayLike& numbers, const std::string& what, std::vector<std::string>& notes) {
   const NumpyArray given = array_file(numbers, what);
-  return as_value_error(what, [&] { return datasets::numbers_of(given, what); });
+  return as_value_error(what, [&] { return datasets::numbers_of(given, what, notes); });
 }
 
 void warn_in_python(const std::vector<std::string>& notes) {
@@ -210,17 +210,19 @@ Dataset of_numbers(const ArrayLike& x, const ArrayLike& y, const std::string& an
   if (wanted == names.end()) fail_unknown("answers", answers, names);
   datasets::PartData part;
   Dataset made{.name = "arrays", .classes = 0};
-  made.images = checked_numbers(x, "x");
+  std::vector<std::string> notes;
+  made.images = checked_numbers(x, "x", notes);
   if (!y.is_none()) {
     const NumpyArray given = array_file(y, "y");
-    as_value_error(
-        "y", [&] { datasets::put_answers(given, "y", static_cast<datasets::Answers>(wanted - names.begin()), part); });
+    const auto as = static_cast<datasets::Answers>(wanted - names.begin());
+    as_value_error("y", [&] { datasets::put_answers(given, "y", as, part, notes); });
   }
   made.labels = part.labels;
   made.targets = part.targets;
   for (const Tensor& tensor : {made.labels, made.targets})
     if (tensor.defined() && tensor.shape()[0] != made.size())
       refuse("x has ", counted(made.size(), "example"), ", y is for ", tensor.shape()[0]);
+  warn_in_python(notes);
   if (!made.has_classes()) {
     if (!class_names.empty()) refuse("class_names: y has no classes");
     return made;

@@ -121,8 +121,9 @@ struct ModelHandle {
 /// Throws ValueError and TypeError, which say what helps.
 Tensor picture_bytes(const ArrayLike& images, std::vector<std::string>& notes);
 
-/// A copy of numbers, [n, ...] float32, by the rules of miniqat.Dataset.of_numbers(). Throws ValueError and TypeError.
-Tensor checked_numbers(const ArrayLike& numbers, const std::string& what);
+/// A copy of numbers, [n, ...] float32, by the rules of miniqat.Dataset.of_numbers(); `notes` as above. Throws
+/// ValueError and TypeError.
+Tensor checked_numbers(const ArrayLike& numbers, const std::string& what, std::vector<std::string>& notes);
 
 /// Gives notes ("note: ...") as Python's UserWarnings.
 void warn_in_python(const std::vector<std::string>& notes);

@@ -76,7 +76,7 @@ training::AskedPictures examples_from_array(const training::RunSource& run, cons
     data.scale = grid->scale;
     data.zero_point = grid->zero_point;
   } else {
-    const Tensor numbers = checked_numbers(array, "pictures");
+    const Tensor numbers = checked_numbers(array, "pictures", notes);
     data.images = network.standard ? datasets::standardised(numbers, *network.standard) : numbers;
   }
   training::describe_outputs(network, data);

@@ -31,6 +31,13 @@ class Numbers(unittest.TestCase):
         self.assertEqual((nothing.labels, nothing.targets, len(nothing)), (None, None, 240))
         self.assertEqual(repr(regress), "<miniqat.Dataset images=[240,4] targets=[240,1]>")
 
+    def test_what_float32_loses_is_a_warning(self):
+        times = 1.7e9 + np.arange(600.0).reshape(300, 2)
+        with self.assertWarnsRegex(UserWarning, "^x: column 0: numbers from .*: subtract an offset; 1 other column needs one, too"):
+            miniqat.Dataset.of_numbers(times)
+        with self.assertWarnsRegex(UserWarning, "^y: numbers from .* are rounded by up to"):
+            miniqat.Dataset.of_numbers(X, times[:240, 0])
+
     def test_what_is_refused(self):
         def refused(text, *arguments, **keywords):
             with self.subTest(text), self.assertRaisesRegex((ValueError, TypeError, miniqat.Error), text):

@@ -124,6 +124,11 @@ TEST_F(ArgumentsTest, ANumberBeyond64BitsIsNamedAsItWasTyped) {
       refuses({"train", flag, value}, 2, {flag, "must be a whole number that 64 bits hold, got \"" + value + "\""});
   refuses({"bench", "--elements", "64," + typed}, 2, {"--elements", typed});
   refuses("train --learning-rate 1e400", 2, {"--learning-rate must be a number that 64 bits hold, got \"1e400\""});
+  // It would be 0.
+  for (const std::string value : {"1e-400", "+0.1E-999", "-1e-400"})
+    refuses({"train", "--learning-rate", value}, 2,
+            {"--learning-rate must be a number that 64 bits hold, got \"" + value + "\""});
+  refuses("train --weight-decay 0.0e-400 --learning-rate 1e400", 2, {"--learning-rate must be a number that 64 bits"});
   refuses("train --learning-rate inf", 2, {"--learning-rate must be a finite number"});
 }
 

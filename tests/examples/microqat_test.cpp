@@ -56,6 +56,14 @@ TEST(Microqat, GridsAndFakeQuantAreTheSpecifications) {
   }
 }
 
+TEST(Microqat, BitsAreOneDigit) {
+  for (std::string word : {"4x", "04", "", "1", "9", "-", "8 "}) {
+    std::string name = "microqat";
+    char* arguments[] = {name.data(), word.data()};
+    EXPECT_EQ(microqat_main(2, arguments), 2) << word;
+  }
+}
+
 TEST(Microqat, MovingRangesAreTheSpecification) {
   Random random(2);
   microqat::MovingRange moving;

@@ -67,6 +67,10 @@ TEST(Suggest, TheNearestNameIsAskedFor) {
   // Two are equally far away: the first, or the one that the word is the beginning of.
   EXPECT_EQ(did_you_mean("lenet6", Names{"lenet4", "lenet5"}), "; did you mean \"lenet4\"?");
   EXPECT_EQ(did_you_mean("resnet", names), "; did you mean \"resnet20\"?");
+  // Short names are two changes away from anything short.
+  for (const char* word : {"", "-1", "7", "no"}) EXPECT_EQ(did_you_mean(word, Names{"a", "b2"}), "") << word;
+  EXPECT_EQ(did_you_mean("a3", Names{"b", "a"}), "; did you mean \"a\"?");
+  EXPECT_EQ(did_you_mean("ba", Names{"ab"}), "; did you mean \"ab\"?");
 }
 
 TEST(Suggest, UpperAndLowerCaseAreTheSame) {

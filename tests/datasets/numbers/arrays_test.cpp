@@ -194,6 +194,20 @@ TEST(NumberArrays, ANoteSaysWhyTheyAreNoPictures) {
   EXPECT_EQ(notes("x <f4 6,1: 1 2 3 4 5 6\n"), "") << "rows are no pictures anyway";
 }
 
+TEST(NumberArrays, ANoteSaysWhatRoundingToFloatsLoses) {
+  const std::string lost = " are rounded by up to 43 to floats of 32 bits, 14% of their range: subtract an offset";
+  const std::string rest = "\nx_test <f4 1,2: 0 1\ny_test <f8 1: 0";
+  EXPECT_TRUE(
+      mentions(notes("x_train <f8 2,2: 1700000000 1 1700000299 2\ny_train <f8 2: 1700000000.5 1700000299" + rest),
+               {concat("(x_train): column 0: numbers from 1.7e+09 to 1700000299", lost),
+                concat("(y_train): numbers from 1700000000.5 to 1700000299", lost)}));
+  EXPECT_TRUE(
+      mentions(notes("x_train <i8 1,2,2: 1 1700000000 2 1700000299\ny_train <f8 1: 1\nx_test <f4 1,2,2: 0 1 2 3\n"
+                     "y_test <f8 1: 0"),
+               {concat("(x_train): channel 1: numbers from 1.7e+09 to 1700000299", lost)}));
+  EXPECT_EQ(notes("x_train <f8 3,2: 0 0.3 16777217 0.3 1e9 0.3\ny_train <f8 3: 1 2 3" + rest), "");
+}
+
 /// Means 2 and 20, deviations 1 and 10.
 constexpr const char* kNumbers = "x_train <f4 2,2: 1 10 3 30\nx_test <f4 1,2: 4 0";
 

@@ -224,6 +224,10 @@ TEST(NumberTables, RecordingsAreATableEach) {
   one("file,label\na.csv,run\nc.csv,sit", "error: labels.csv\" line 3, column file: there is no file \"c.csv\"");
   one("file,label\na.csv,run\n../labels.csv,sit", "error: there is no file \"../labels.csv\"");
   one("file,label\na.csv,run\nsub,sit", "error: sub");
+  one("a.csv,run\nsub/b.csv,sit",
+      "error: its first line must have the names of the columns, but names the file \"a.csv\"");
+  one("a.csv,0.5\nsub/b.csv,1.5", "test [2,2,2] 1 2 3 4 5 6 7 8.5, 1 targets 1: 0.5 1.5");
+  one("it,label\na.csv,run\nsub/b.csv,sit", "test [2,2,2] 1 2 3 4 5 6 7 8.5, classes run sit: 0 1");
 
   const std::string labels = "== labels.csv\nfile,label\na.csv,0\nb.csv,1\n== a.csv\n1,2\n3,4\n";
   expect({(labels + "== b.csv\n5,6").c_str(), "error: b.csv\" has 1 step, ", {}, true});
@@ -318,6 +322,28 @@ TEST(NumberTables, NotesSayWhatTheColumnsAre) {
   EXPECT_TRUE(mentions(notes("== labels.csv\nfile,label\na.csv,x\nb.csv,y\n== a.csv\n,u\n0,1\n== b.csv\n,u\n0,1",
                              {.whole_as_test = true}),
                        {"left out the columns of recordings that have no name"}));
+}
+
+TEST(NumberTables, ANoteSaysWhatRoundingToFloatsLoses) {
+  const std::string lost = " are rounded by up to 43 to floats of 32 bits, 14% of their range: subtract an offset";
+  const std::string table = "a,t,u,y\n1.5,1700000000,1e9,-2\n2,1700000299,1000000001,3.5\n";
+  const LoadOptions options{.numbers = {.target = {"y"}}};
+  EXPECT_TRUE(mentions(notes("== train.csv\n" + table + "== test.csv\n" + table, options),
+                       {concat("train.csv: column t: numbers from 1.7e+09 to 1700000299", lost),
+                        "; 1 other column needs one, too", "test.csv: column t: numbers from "}));
+  EXPECT_TRUE(mentions(notes("== train.csv\na,y\n1.5,1700000000.5\n2,1700000299\n== test.csv\na,y\n3,4", options),
+                       {concat("train.csv: column y: numbers from 1700000000.5 to 1700000299", lost)}));
+  EXPECT_TRUE(mentions(notes("== train.csv\na,y\n1000000000,1.5\n1000000001,2.5\n== test.csv\na,y\n3,4", options),
+                       {"column a: numbers from 1e+09 to 1000000001 are rounded by up to 1 to", "all of their range"}));
+  EXPECT_TRUE(mentions(notes("== labels.csv\nfile,label\na.csv,x\nb.csv,y\n== a.csv\nu,t\n1,1700000000\n== b.csv\n"
+                             "u,t\n2,1700000299",
+                             {.whole_as_test = true}),
+                       {"channel t: ", lost}));
+  const std::string kept = notes(
+      "== train.csv\na,b,c,y\n0,0.3,1700000299,1.5\n16777217,0.30000000000000004,1700000299,2.5\n1e9,0.3,1700000299,3\n"
+      "== test.csv\na,b,c,y\n3,4,5,6",
+      options);
+  EXPECT_EQ(kept.find("rounded"), kept.npos) << "a wide range, the last digit of a double, a constant: " << kept;
 }
 
 TEST(NumberTables, ThousandsOfLinesASecond) {

@@ -105,14 +105,46 @@ TEST(Ts, CutFilesAreReadOrRefused) {
   }
 }
 
+/// One that is announced and has no example at all is no error.
+TEST(Ts, ATestSeriesOfAClassThatTheTrainingPartLacksIsRefused) {
+  const std::string head = "@classLabel true 10 9 8 7\n@data\n";
+  const testing::TempDir place;
+  place.write("X_TEST.ts", head + "5,6:9\n5,6:8");
+  const fs::path train = place.write("X_TRAIN.ts", head + "1,2:9\n3,4:10");
+  EXPECT_TRUE(mentions(testing::error_of([&] { load(train.string()); }),
+                       {"the test part has the class \"8\", which the training part has not; its classes are 9, 10"}));
+  EXPECT_EQ(testing::error_of([&] {
+              load(train.string(), {}, {.class_names = {"7", "8", "9", "10"}});
+            }),
+            "")
+      << "a network knows it";
+  place.write("X_TRAIN.ts", head + "1,2:?\n3,4:?");
+  EXPECT_EQ(testing::error_of([&] { load(train.string(), {}, {.answers_optional = true}); }), "")
+      << "nobody knows what the training part has";
+}
+
+TEST(Ts, ANoteSaysWhatRoundingToFloatsLoses) {
+  const testing::TempDir place;
+  const auto notes = [&](const std::string& text) {
+    return joined(load(place.write("X.ts", text).string(), {}, {.whole_as_test = true}).remarks().notes, "|");
+  };
+  const std::string lost = " are rounded by up to 43 to floats of 32 bits, 14% of their range: subtract an offset";
+  EXPECT_TRUE(
+      mentions(notes("@targetLabel true\n@data\n1,2:1700000000,1700000299:1700000000.5\n3,4:1700000000,1700000000:"
+                     "1700000299"),
+               {concat("X.ts: dimension 2: numbers from 1.7e+09 to 1700000299", lost),
+                concat("X.ts, the numbers to predict: numbers from 1700000000.5 to 1700000299", lost)}));
+  EXPECT_EQ(notes("@data\n1,2\n16777217,1e9"), "");
+}
+
 TEST(Ts, TheTestFileBesideATrainingFileIsItsTestPart) {
   const std::string head = "@classLabel true b a c\n@data\n";
   const testing::TempDir place;
   place.write("X_TRAIN.ts", head + "1,2:b\n3,4:a");
-  place.write("X_TEST.ts.gz", testing::gzip_bytes(head + "5,6:c", 6));
+  place.write("X_TEST.ts.gz", testing::gzip_bytes(head + "5,6:b", 6));
   const std::string given =
       "train [2,2,1] -1.34164 -0.447214 0.447214 1.34164, classes a b c: 1 0 | "
-      "test [1,2,1] 2.23607 3.1305, classes a b c: 2";
+      "test [1,2,1] 2.23607 3.1305, classes a b c: 1";
   const fs::path train = place.path() / "X_TRAIN.ts";
   EXPECT_EQ(described_parts([&] { return load(train.string()); }), given);
   EXPECT_EQ(described_parts([&] { return load(place.path().string()); }), given) << "the folder";
