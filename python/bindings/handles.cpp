@@ -26,7 +26,7 @@ ClassifierHandle::ClassifierHandle(training::Classifier made)
       graph(std::make_shared<GraphHandle>(std::shared_ptr<Graph>(whole, &whole->graph))) {}
 
 NamedFeeds::NamedFeeds(const py::dict& arrays, const std::shared_ptr<GraphHandle>& graph) {
-  for (const auto& [output, value] : arrays) {
+  for (const auto& [output, value] : items_of(arrays)) {
     const std::string name = output_name(output, graph);
     if (py::isinstance<BytesHandle>(value)) {
       const auto& bytes = value.cast<const BytesHandle&>();
