@@ -30,7 +30,7 @@ Report gather(const ReportRequest& request) {
 }
 
 void write_report(const ReportArguments& arguments) {
-  require_ending("--out", arguments.out, {".html", ".htm"});
+  require_page_name(arguments.out);
   require_writable(arguments.out);
   require_dataset_for(arguments.request.skip_broken, arguments.request.dataset);
   const Report report = gather(arguments.request);

@@ -127,11 +127,6 @@ class SettingFlags {
   std::map<std::string, Flag> flags_;
 };
 
-/// The file that `flag` names: throws UsageError if it ends as one of another kind. `endings` are the first and others
-/// that will do; none at all, as in /dev/stdout, will do, too.
-void require_ending(const std::string& flag, const std::filesystem::path& file,
-                    const std::vector<std::string>& endings);
-
 /// Throws UsageError where the file that `flag` names is one of those that the command reads: files, and the
 /// directories of runs or their checkpoints, which stand for all files of the run.
 void require_no_input(const std::string& flag, const std::filesystem::path& file,
