@@ -31,7 +31,7 @@ Report gather(const ReportRequest& request) {
 }
 
 void write_report(const ReportArguments& arguments) {
-  require_ending("--out", arguments.out, {".html", ".htm"});
+  require_page_name(arguments.out);
   require_writable(arguments.out);
   std::vector<std::filesystem::path> inputs(arguments.request.runs.begin(), arguments.request.runs.end());
   for (const std::string& input :

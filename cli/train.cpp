@@ -52,13 +52,7 @@ std::string checked_trace_path(const std::string& path) {
 
 RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings& settings) {
   const std::filesystem::path out = arguments.out.empty() ? default_directory(settings) : arguments.out;
-  // The files of --config and --bits-config have been read by now, and the new run has its own copy.
-  const auto require_elsewhere = [&](const char* flag, const std::string& source) {
-    if (arguments.overwrite && is_or_lies_in(source, out))
-      throw UsageError(concat("--overwrite would delete ", source, ", which ", flag, " reads: give another --out"));
-  };
-  require_elsewhere("--init-checkpoint", settings.init_checkpoint);
-  if (is_graph_file(settings.model)) require_elsewhere("--model", settings.model);
+  if (arguments.overwrite) require_inputs_elsewhere(settings, out);
   return RunDirectory::fresh(out, "give another --out, --resume to go on with that run, or --overwrite to delete it",
                              RunDirectory::existing_if(arguments.overwrite));
 }

@@ -276,16 +276,20 @@ std::string settings_that_fit(const Shape& input, const Shape& example, const st
 
 }  // namespace
 
+void find_logits(Classifier& classifier, const std::string& source) {
+  const bool has_classes = classifier.task == &classification();
+  if (classifier.graph.outputs().empty()) fail(source, ": \"outputs\" must name the ", classifier.task->outputs);
+  classifier.logits = classifier.graph.outputs().front();
+  const Shape& outputs = classifier.logits.shape();
+  if (outputs.rank() == 0 || outputs[0] != classifier.images.shape()[0] || (has_classes && outputs.rank() != 2))
+    fail(source, ": the first output, ", classifier.logits.name(), " ", outputs, ", must be ", classifier.task->outputs,
+         " [n, ", has_classes ? "classes" : "...", "]");
+}
+
 Classifier find_classifier(Graph graph, const std::string& source, const Task& task) {
   Classifier classifier{.graph = std::move(graph), .images = {}, .logits = {}, .task = &task};
   classifier.images = find_images(classifier.graph, source);
-  if (classifier.graph.outputs().empty()) fail(source, ": \"outputs\" must name the ", task.outputs);
-  classifier.logits = classifier.graph.outputs().front();
-  const Shape& outputs = classifier.logits.shape();
-  if (outputs.rank() == 0 || outputs[0] != classifier.images.shape()[0] ||
-      (&task == &classification() && outputs.rank() != 2))
-    fail(source, ": the first output, ", classifier.logits.name(), " ", outputs, ", must be ", task.outputs, " [n, ",
-         &task == &classification() ? "classes" : "...", "]");
+  find_logits(classifier, source);
   if (const Node* other = find_other_input(classifier.graph, classifier.logits, classifier.images))
     fail(source, ": ", classifier.logits.name(), " depends on ", describe(*other), " as well as on the examples of ",
          describe(*classifier.images.node), "; nothing else can be fed in training");

@@ -18,7 +18,8 @@ struct Classifier {
   Graph graph;
   /// float32 placeholder, [n, h, w, c] of pictures, [n, ...] of numbers.
   Output images;
-  /// The graph's first output: [n, classes] of a network that tells classes apart, [n, ...] of any other.
+  /// The graph's first output: [n, classes] of a network that tells classes apart, [n, ...] of any other. A rewrite of
+  /// the graph in place may put another there and remove the node of this one: find_logits() behind it.
   Output logits;
   /// The names of the outputs that were left out of a model file with several.
   std::vector<std::string> left_out = {};
@@ -91,6 +92,10 @@ Output find_images(const Graph& graph, const std::string& source);
 /// thing, where classes have no logits [n, classes], and where that output needs another input, too. `source` names the
 /// graph in errors.
 Classifier find_classifier(Graph graph, const std::string& source, const Task& task = classification());
+
+/// Takes the graph's first output as the classifier's logits: as find_classifier() does, and anew behind a rewrite in
+/// place. Throws Error where there is none, and where it does not have the shape of the task's outputs.
+void find_logits(Classifier& classifier, const std::string& source);
 
 /// Throws Error unless the network takes the data set's examples and gives what its task needs of them.
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source);

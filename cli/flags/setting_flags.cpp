@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/text/quote.h"
-#include "core/text/suggest.h"
 #include "training/settings/given_settings.h"
 
 namespace miniqat::cli {
@@ -52,13 +50,6 @@ const std::vector<FlagGroup>& groups_of_training() {
        .first = {"threads", "seed"},
        .more = {"arithmetic", "gradients", "compute", "shards", "threads_per_shard", "log_every", "save_every"}}};
   return kGroups;
-}
-
-void require_ending(const std::string& flag, const std::filesystem::path& file,
-                    const std::vector<std::string>& endings) {
-  const std::string ending = file.extension().string();
-  if (!ending.empty() && std::ranges::find(endings, ending) == endings.end())
-    throw UsageError(concat(flag, " must end in ", alternatives(endings), ", not ", quote(file.string())));
 }
 
 void check_calibration(const SettingFlags<CalibrateSettings>& flags, const CalibrateSettings& settings) {

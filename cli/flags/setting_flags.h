@@ -127,11 +127,6 @@ class SettingFlags {
   std::map<std::string, Flag> flags_;
 };
 
-/// The file that `flag` names: throws UsageError if it ends as one of another kind. `endings` are the first and others
-/// that will do; none at all, as in /dev/stdout, will do, too.
-void require_ending(const std::string& flag, const std::filesystem::path& file,
-                    const std::vector<std::string>& endings);
-
 /// Throws UsageError for settings of a calibration that are out of range or without effect.
 void check_calibration(const SettingFlags<training::CalibrateSettings>& flags,
                        const training::CalibrateSettings& settings);

@@ -64,8 +64,8 @@ class NonFiniteLoss : public Error {
   using Error::Error;
 };
 
-/// The loss was finite, but a gradient or an updated variable (a moving statistic, a range) was not. Nothing was kept,
-/// either: the next loss would not have been finite.
+/// A gradient or an updated variable (a moving statistic, a range) was not finite, though in a training step the loss
+/// was. Nothing was kept, either: the next loss would not have been finite.
 class NonFiniteUpdate : public NonFiniteLoss {
  public:
   using NonFiniteLoss::NonFiniteLoss;
@@ -84,7 +84,8 @@ class Session {
   ~Session();
 
   /// Throws Error for tensors of another graph, and for feeds that are missing, unknown or of the wrong shape. With
-  /// `training`, advances both step counters by one first; on an exception neither counters nor variables have changed.
+  /// `training`, advances both step counters by one first, and throws NonFiniteUpdate for an updated variable that is
+  /// not finite; on an exception neither counters nor variables have changed.
   RunResult run(const RunRequest& request, const Feeds& feeds);
   /// One step of training on a scalar loss: forward, backward, optimizer, committed updates. Returns the loss.
   /// Throws NonFiniteLoss naming step and first node with a NaN or infinity, NonFiniteUpdate naming step and first

@@ -168,9 +168,16 @@ py::array to_array(const Tensor& tensor) { return array_over(tensor, share_of(te
 
 py::array to_view(const Tensor& tensor) { return read_only(to_array(tensor)); }
 
+std::vector<std::pair<py::object, py::object>> items_of(const py::dict& dictionary) {
+  std::vector<std::pair<py::object, py::object>> items;
+  for (const auto& [key, value] : dictionary)
+    items.emplace_back(py::reinterpret_borrow<py::object>(key), py::reinterpret_borrow<py::object>(value));
+  return items;
+}
+
 NamedTensors copy_of(const py::dict& arrays) {
   NamedTensors tensors;
-  for (const auto& [key, value] : arrays) {
+  for (const auto& [key, value] : items_of(arrays)) {
     if (!py::isinstance<py::str>(key)) throw py::type_error("arrays must be under names, which are texts");
     const std::string name = py::str(key);
     tensors.emplace(name, borrow(value, name).tensor.clone());

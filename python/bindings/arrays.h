@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/files/safetensors.h"
@@ -49,6 +50,10 @@ py::array plain_array(py::handle value, const std::string& what);
 py::array to_array(const Tensor& tensor);
 /// An array over the tensor's memory that cannot be written to.
 py::array to_view(const Tensor& tensor);
+
+/// The items of a dictionary, each with references of its own: another thread may change the dictionary whenever the
+/// interpreter's lock is open, also within NumPy.
+std::vector<std::pair<py::object, py::object>> items_of(const py::dict& dictionary);
 
 /// A copy of the numbers of a dictionary of arrays.
 NamedTensors copy_of(const py::dict& arrays);

@@ -25,8 +25,13 @@ ClassifierHandle::ClassifierHandle(training::Classifier made)
     : whole(std::make_shared<training::Classifier>(std::move(made))),
       graph(std::make_shared<GraphHandle>(std::shared_ptr<Graph>(whole, &whole->graph))) {}
 
+training::Classifier& ClassifierHandle::current() const {
+  training::find_logits(*whole, "the classifier");
+  return *whole;
+}
+
 NamedFeeds::NamedFeeds(const py::dict& arrays, const std::shared_ptr<GraphHandle>& graph) {
-  for (const auto& [output, value] : arrays) {
+  for (const auto& [output, value] : items_of(arrays)) {
     const std::string name = output_name(output, graph);
     if (py::isinstance<BytesHandle>(value)) {
       const auto& bytes = value.cast<const BytesHandle&>();

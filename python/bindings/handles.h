@@ -72,6 +72,10 @@ std::vector<std::string> output_names(py::handle outputs, const std::shared_ptr<
 struct ClassifierHandle {
   explicit ClassifierHandle(training::Classifier made);
 
+  /// The classifier with the first output that the graph has now: a rewrite in place may have put another there and
+  /// removed the former. Within GraphHandle::locked(). Throws what find_logits() throws.
+  training::Classifier& current() const;
+
   std::shared_ptr<training::Classifier> whole;
   std::shared_ptr<GraphHandle> graph;
 };

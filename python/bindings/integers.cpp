@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/text/error.h"
@@ -132,6 +133,8 @@ py::array to_integers(const ModelHandle& self, const ArrayLike& numbers) {
   const integer::TensorInfo& input = self.model->tensor(self.model->input);
   require_batch_of(given.tensor.shape(), input, "numbers");
   const std::optional<Standard>& standard = self.model->input_standard;
+  if (std::ranges::any_of(given.tensor.values<float>(), [](float number) { return std::isnan(number); }))
+    throw py::value_error("numbers holds NaN, which no integer stands for");
   const Tensor network = standard ? datasets::standardised(given.tensor, *standard) : given.tensor;
   Tensor integers(network.shape(), DType::kUInt8);
   for (std::int64_t i = 0; i < network.elements(); ++i)

@@ -30,6 +30,9 @@ bool is_function(std::string_view command) {
   return std::ranges::count(kFunctions, command) > 0;
 }
 
+/// Behind the flag of a setting that another one of the run has (require_same_run()): the flag is its name alone.
+constexpr std::string_view kDiffers = " differs from the run's own (";
+
 class Translator {
  public:
   explicit Translator(std::string_view text) : rest_(text) {}
@@ -46,6 +49,14 @@ class Translator {
   void copy(std::size_t count) {
     made_ += rest_.substr(0, count);
     rest_.remove_prefix(std::min(count, rest_.size()));
+  }
+
+  /// False where `text` is not at the front.
+  bool replace(std::string_view text, std::string_view other) {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    made_ += other;
+    return true;
   }
 
   /// Behind a name of the user's at the front, as quote() writes it: it may hold anything.
@@ -73,9 +84,10 @@ class Translator {
     if (keyword.empty()) return false;
     rest_.remove_prefix(keyword.size() + 2);
     made_ += keyword;
-    if (rest_.starts_with("=false")) {
-      rest_.remove_prefix(std::string_view("=false").size());
-      made_ += "=False";
+    if (replace("=false", "=False")) return true;
+    if (rest_.starts_with(kDiffers)) {
+      copy(kDiffers.size());
+      if (!replace("true)", "True)") && !replace("false)", "False)")) replace("null)", "None)");
     } else if (is_switch(keyword)) {
       made_ += "=True";
     }

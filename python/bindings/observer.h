@@ -3,10 +3,23 @@
 #include <exception>
 #include <string>
 
+#include "core/threads/parallel.h"
 #include "python/bindings/handles.h"
 #include "training/run_observer.h"
 
 namespace miniqat::python {
+
+/// Puts the number of threads back at the end: a command sets its own for the whole process, and Python goes on.
+class KeptThreadCount {
+ public:
+  KeptThreadCount() = default;
+  ~KeptThreadCount() { set_thread_count(before_); }
+  KeptThreadCount(const KeptThreadCount&) = delete;
+  KeptThreadCount& operator=(const KeptThreadCount&) = delete;
+
+ private:
+  const int before_ = thread_count();
+};
 
 /// Gives Python's functions the news of a run: report(text), and on_step(step, steps, loss); None hears nothing. What
 /// they raise, a KeyboardInterrupt too, ends the run as a wish to stop would, and comes out of finish().
@@ -20,9 +33,11 @@ class Observer final : public training::RunObserver {
   void on_step(const training::StepReport& step) override;
   bool wants_to_stop() override;
 
-  /// Calls `run` without the interpreter's lock, then throws what Python's functions have raised.
+  /// Calls `run` without the interpreter's lock, then throws what Python's functions have raised. The number of threads
+  /// is that of before in the end.
   template <class Run>
   void follow(const Run& run) {
+    const KeptThreadCount kept;
     try {
       const Unlocked open;
       run();

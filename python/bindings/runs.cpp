@@ -10,12 +10,14 @@
 #include "core/text/suggest.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/keywords.h"
+#include "python/bindings/observer.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/said.h"
 #include "training/model_source.h"
 #include "training/report/page.h"
 #include "training/run/asked_pictures.h"
 #include "training/run/data_of_run.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::python {
 namespace {
@@ -54,7 +56,9 @@ std::vector<std::string> report(const py::object& runs, const fs::path& out, con
                                         .examples = examples,
                                         .threads = threads};
   if (request.runs.empty()) throw py::value_error("runs names no run");
+  training::require_page_name(out);
   std::vector<std::string> notes;
+  const KeptThreadCount kept;
   const Unlocked open;
   require_writable(out);
   const training::Report gathered = training::gather_report(request, [](const std::string&) { check_signals(); });
@@ -103,6 +107,14 @@ std::optional<std::vector<std::string>> words_from(const py::object& pictures) {
   return words;
 }
 
+/// Throws UsageError: an array is what is predicted, whatever data the run has.
+void refuse_settings_of_data(const std::string& dataset, const fs::path& data_dir, const std::string& split) {
+  constexpr const char* kArray = "an array of examples";
+  if (!dataset.empty()) training::refuse_ignored("dataset", kArray);
+  if (!data_dir.empty()) training::refuse_ignored("data_dir", kArray);
+  if (split != "test") training::refuse_ignored("split", kArray);
+}
+
 /// As `miniqat predict --json` has it.
 py::dict prediction_of(const training::Task& task, const datasets::Dataset& data, const training::AskedPicture& asked,
                        const std::vector<Prediction>& predictions) {
@@ -134,6 +146,7 @@ py::list predict(const fs::path& run, const py::object& pictures, bool integer, 
   if (std::ranges::count(splits, split) == 0) throw py::value_error(wrong_choice("split", split, splits));
   const std::optional<std::vector<std::string>> words = words_from(pictures);
   if (words && words->empty() && !pictures.is_none()) throw py::value_error("pictures names no picture");
+  if (!words) refuse_settings_of_data(dataset, data_dir, split);
   std::vector<std::string> notes;
   std::optional<training::RunSource> opened;
   {

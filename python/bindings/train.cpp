@@ -29,9 +29,6 @@ using training::TrainSettings;
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-/// Where a run keeps the arrays that it was given.
-constexpr const char* kArrays = "given_arrays.npz";
-
 /// A Dataset as the argument `dataset`, or two.
 struct GivenData {
   Dataset train;
@@ -156,7 +153,7 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
 
 /// The settings that read the arrays of the run in `out` as they were given.
 void put_data(const GivenData& data, const fs::path& out, Json& json) {
-  json["dataset"] = fs::absolute(out / kArrays).lexically_normal().string();
+  json["dataset"] = fs::absolute(out / training::RunDirectory::kGivenArrays).lexically_normal().string();
   if (!data.train.has_pictures()) {
     json["inputs"] = "numbers";
     return;
@@ -221,6 +218,7 @@ void train_new(const fs::path& out, bool overwrite, const Json& json, const std:
   extras.notes.push_back(training::inherit_validation_part(
       settings, {.size = json.contains("validation"), .method = json.contains("validation_method")}));
   set_thread_count(static_cast<int>(settings.threads));
+  if (overwrite) training::require_inputs_elsewhere(settings, out);
   const auto run = training::RunDirectory::fresh(
       out, "give another folder, resume=True to go on with that run, or overwrite=True to delete it",
       overwrite ? training::RunDirectory::Existing::kOverwrite : training::RunDirectory::Existing::kRefuse);

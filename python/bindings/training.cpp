@@ -39,7 +39,7 @@ ClassifierHandle make_classifier(const std::string& model, const Dataset& datase
 py::tuple add_loss(const ClassifierHandle& self, double label_smoothing, const std::vector<double>& class_weights,
                    double huber) {
   const training::TrainingEnds ends = self.graph->locked([&](Graph&) {
-    return training::add_loss(*self.whole, {label_smoothing, class_weights, huber});
+    return training::add_loss(self.current(), {label_smoothing, class_weights, huber});
   });
   const py::object labels =
       ends.labels.node == nullptr ? py::none() : py::cast(OutputHandle{self.graph, ends.labels.name()});
@@ -65,8 +65,9 @@ void require_same_graph(const SessionHandle& session, const ClassifierHandle& cl
 Evaluation evaluate(SessionHandle& session, const ClassifierHandle& classifier, const Dataset& dataset) {
   require_same_graph(session, classifier);
   return session.locked([&](Session& of) {
-    training::require_fit(*classifier.whole, dataset, "the classifier");
-    return training::evaluate(of, *classifier.whole, dataset, interruptible());
+    training::Classifier& network = classifier.current();
+    training::require_fit(network, dataset, "the classifier");
+    return training::evaluate(of, network, dataset, interruptible());
   });
 }
 
@@ -103,7 +104,8 @@ Verification verify(SessionHandle& session, const ClassifierHandle& classifier, 
     training::require_pictures_fit(classifier.whole->images, dataset.example_shape(), dataset.name, "the classifier");
     training::require_pictures_fit(*kept, dataset, "the model");
     require_standard_of(*kept, dataset);
-    return training::verify(of, *classifier.whole, *kept, dataset, [](std::int64_t, std::int64_t) { check_signals(); });
+    return training::verify(of, classifier.current(), *kept, dataset,
+                            [](std::int64_t, std::int64_t) { check_signals(); });
   });
 }
 
@@ -119,7 +121,7 @@ void bind_classifier(py::module_& module) {
       .def_property_readonly(
           "logits",
           [](const ClassifierHandle& self) {
-            return OutputHandle{self.graph, self.graph->locked([&](Graph&) { return self.whole->logits.name(); })};
+            return OutputHandle{self.graph, self.graph->locked([&](Graph&) { return self.current().logits.name(); })};
           },
           "[n, classes], the graph's first output; of other tasks numbers, [n, ...].")
       .def_property_readonly(

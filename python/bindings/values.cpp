@@ -2,6 +2,7 @@
 
 #include "core/text/json.h"
 #include "core/text/json_text.h"
+#include "python/bindings/arrays.h"
 
 namespace miniqat::python {
 namespace {
@@ -18,7 +19,7 @@ Json list_to_json(py::handle list, std::size_t depth) {
 
 Json object_to_json(const py::dict& dictionary, std::size_t depth) {
   Json json = Json::object();
-  for (const auto& [key, value] : dictionary) json[std::string(py::str(key))] = value_to_json(value, depth);
+  for (const auto& [key, value] : items_of(dictionary)) json[std::string(py::str(key))] = value_to_json(value, depth);
   return json;
 }
 

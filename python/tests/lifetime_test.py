@@ -89,6 +89,29 @@ class Emptied(unittest.TestCase):
         for copy in (net.without_loss, net.evaluation):
             with self.assertRaisesRegex(miniqat.Error, "no outputs any more"):
                 copy()
+        for use in (net.add_loss, lambda: net.logits):
+            with self.assertRaisesRegex(miniqat.Error, "must name the logits"):
+                use()
+
+
+class Rewritten(unittest.TestCase):
+    """A classifier whose graph has been rewritten in place."""
+
+    def test_its_logits_are_the_graphs_first_output(self):
+        data = miniqat.load("synthetic", train_size=20, test_size=10)[0]
+        net = miniqat.make_classifier("lenet5", data, batch_size=2)
+        former = net.logits.name
+        net.graph.outputs = net.graph.add("Relu", "other", net.logits)
+        self.assertEqual(net.logits.name, "other")
+        miniqat.create_training_graph(net.graph, weight_bits=4)
+        self.assertEqual(net.logits.name, net.graph.outputs[0].name)
+        self.assertNotEqual(net.logits.name, former)
+        session = miniqat.Session(net.graph)
+        images = data.images[:2].astype(np.float32) * np.float32(data.scale)
+        seen = session.run(net.logits, {net.images: images})
+        np.testing.assert_array_equal(seen, session.run(net.graph.outputs[0], {net.images: images}))
+        self.assertEqual(miniqat.evaluate(session, net, data).examples, 20)
+        net.add_loss()
 
 
 class Threads(unittest.TestCase):
@@ -111,6 +134,28 @@ class Threads(unittest.TestCase):
         self.assertEqual(failures, [])
         self.assertEqual(len(found), 400)
         self.assertEqual(sum(found), 50 * (np.arange(64) % 4).sum())  # 50 epochs
+
+    def test_feeds_that_another_thread_replaces(self):
+        done = in_python(NET + """
+def busy():
+    for _ in range(1000):
+        session.run("xw", {"x": np.ones((256, 256), np.float32)})
+thread = threading.Thread(target=busy)
+def replace():
+    while thread.is_alive():
+        feeds["x"] = np.full((256, 256), 7, np.float32)
+        feeds["labels"] = np.ones(256, np.int32)
+        [np.zeros((256, 256), np.float32) for _ in range(2)]
+other = threading.Thread(target=replace)
+thread.start()
+other.start()
+while thread.is_alive():
+    session.run(loss, feeds)
+    session.run(["xw", loss], feeds)
+other.join()
+print("done")
+""")
+        self.assertEqual((done.returncode, done.stderr, done.stdout), (0, "", "done\n"))
 
     def test_a_loader_after_a_fork_is_an_error(self):
         done = in_python("""

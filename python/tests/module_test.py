@@ -91,6 +91,21 @@ class Rewrite(unittest.TestCase):
         with self.assertRaisesRegex(miniqat.Error, r"variance.*-1.*cannot be negative"):
             miniqat.Session(graph).set_variable("variance", np.array([-1], np.float32))
 
+    def test_a_run_in_training_that_overflows_keeps_nothing(self):
+        graph = miniqat.Graph()
+        x = graph.add("Placeholder", "x", shape=[2, 1])
+        vectors = [graph.add("Variable", name, shape=[1], trainable=name in ("gamma", "beta"))
+                   for name in ("gamma", "beta", "mean", "variance")]
+        graph.add("BatchNorm", "bn", [x, *vectors])
+        session = miniqat.Session(graph)
+        before = session.checkpoint()
+        with self.assertRaisesRegex(miniqat.NonFiniteUpdate, 'the new value of variable "mean" became .* in step 1'):
+            session.run("bn", {"x": np.array([[1], [np.inf]], np.float32)}, training=True)
+        for name, value in session.checkpoint().items():
+            np.testing.assert_array_equal(value, before[name], name)
+        session.run("bn", {"x": np.array([[1], [2]], np.float32)}, training=True)
+        self.assertEqual(session.step, 1)
+
     def test_one_number_a_channel_is_no_batch(self):
         graph = miniqat.Graph()
         x = graph.add("Placeholder", "x", shape=[1, 1])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 import unittest
@@ -135,6 +136,9 @@ class Loops(unittest.TestCase):
         self.assertAlmostEqual(float(np.abs(predicted[:, 0] - Y[200:]).mean()), measured.measures["mae"], places=3)
         with self.assertRaisesRegex(ValueError, "numbers has the shape"):
             model.quantize(X[:, :2])
+        with self.assertRaisesRegex(ValueError, "numbers holds NaN"):
+            model.quantize(np.where(X == X[3, 1], np.nan, X))
+        model.quantize(np.where(X == X[3, 1], np.inf, X))  # the end of the grid
         with self.assertRaisesRegex(ValueError, "task goes with dataset"):
             miniqat.convert(evaluation.graph, session.variables(), task="regress")
 
@@ -220,6 +224,37 @@ class Runs(unittest.TestCase):
             self.assertEqual([one["outputs"] for one in asked[:2]], [one["outputs"] for one in by_number])
             self.assertEqual(by_number[1]["example"], 1)
             self.assertLess(np.abs(np.array([one["outputs"][0] for one in asked]) - Y[200:]).mean(), 4)
+
+    def test_a_copy_and_a_moved_run_have_their_own_arrays(self):
+        settings = dict(model="mlp", width=0.25, batch_size=20, epochs=1, threads=1, float=True)
+        with tempfile.TemporaryDirectory() as folder:
+            run, copy, moved = (os.path.join(folder, name) for name in ("run", "copy", "moved"))
+            miniqat.train(run, dataset=miniqat.Dataset.of_numbers(X[:120], X[:120, 0] > 5), **settings)
+            first = miniqat.predict(run, [0, 1, 2])
+            shutil.copytree(run, copy)
+            miniqat.train(run, overwrite=True, dataset=miniqat.Dataset.of_numbers(X[120:] + 1, X[120:, 0] < 5), **settings)
+            self.assertEqual(miniqat.predict(copy, [0, 1, 2]), first)
+            second = miniqat.predict(run, [0, 1, 2])
+            self.assertNotEqual(second, first)
+            os.rename(run, moved)
+            self.assertEqual(miniqat.predict(moved, [0, 1, 2]), second)
+            miniqat.train(moved, resume=True, epochs=2)
+            miniqat.quantize(os.path.join(folder, "bits"), moved, epochs=1)
+
+    def test_a_run_does_not_delete_what_it_reads(self):
+        settings = dict(model="mlp", width=0.25, batch_size=20, epochs=1, threads=1, float=True)
+        with tempfile.TemporaryDirectory() as folder:
+            run = os.path.join(folder, "run")
+            arrays, checkpoint = (os.path.join(run, name) for name in ("given_arrays.npz", "checkpoint.safetensors"))
+            data = miniqat.Dataset.of_numbers(X, Y)
+            miniqat.train(run, dataset=data, **settings)
+            with self.assertRaisesRegex(miniqat.UsageError, "overwrite=True would delete .*given_arrays.npz, the data of the new run"):
+                miniqat.train(run, overwrite=True, dataset=arrays, inputs="numbers", **settings)
+            for start in run, checkpoint:
+                with self.assertRaisesRegex(miniqat.UsageError, "overwrite=True would delete .*, which init_checkpoint reads"):
+                    miniqat.train(run, overwrite=True, dataset=data, init_checkpoint=start, **settings)
+            self.assertTrue(os.path.exists(arrays) and os.path.exists(checkpoint))
+            miniqat.train(run, overwrite=True, dataset=data, **settings)
 
     def test_whole_numbers_are_predicted_where_the_task_says_so(self):
         ages = np.arange(240) % 7

@@ -118,6 +118,40 @@ class Runs(unittest.TestCase):
         self.assertEqual(miniqat.report([self.float_run, self.place / "four"], page, threads=1), [])
         self.assertIn("digit ä3", page.read_text())
 
+    def test_a_report_replaces_no_file_of_another_kind(self):
+        checkpoint = self.float_run / "checkpoint.safetensors"
+        before = checkpoint.read_bytes()
+        with self.assertRaisesRegex(miniqat.UsageError, "^out must end in .html or .htm, not "):
+            miniqat.report(self.float_run, checkpoint)
+        self.assertEqual(checkpoint.read_bytes(), before)
+
+    def test_an_empty_out_is_not_the_current_folder(self):
+        for call in (lambda **more: miniqat.train("", model="lenet5", dataset=(self.train, self.test), batch_size=32, **more),
+                     lambda **more: miniqat.quantize("", self.float_run, **more),
+                     lambda **more: miniqat.sensitivity("", self.float_run, bits=[8], **more)):
+            for more in {}, {"overwrite": True}:
+                with self.assertRaisesRegex(miniqat.UsageError, "^out must not be empty"):
+                    call(**more)
+
+    def test_the_number_of_threads_stays(self):
+        def fail(*_):
+            raise KeyError
+        before = miniqat.thread_count()
+        try:
+            miniqat.set_thread_count(2)
+            settings = {"model": "lenet5", "dataset": (self.train, self.test), "batch_size": 300, "steps": 1, "float": True}
+            miniqat.train(self.place / "one-thread", threads=1, **settings)
+            self.assertEqual(miniqat.thread_count(), 2)
+            with self.assertRaises(KeyError):
+                miniqat.train(self.place / "failed", threads=1, on_step=fail, **settings)
+            self.assertEqual(miniqat.thread_count(), 2)
+            miniqat.report(self.place / "one-thread", self.place / "threads.html", threads=1)
+            self.assertEqual(miniqat.thread_count(), 2)
+            miniqat.sensitivity(self.place / "threads", self.float_run, bits=[8], pictures=50, batches=1, threads=1)
+            self.assertEqual(miniqat.thread_count(), 2)
+        finally:
+            miniqat.set_thread_count(before)
+
     def test_sensitivity(self):
         found = miniqat.sensitivity(self.place / "sens", self.float_run, bits=[2, 8], average_bits=5, pictures=50, batches=2, threads=1)
         self.assertEqual(found, json.loads((self.place / "sens/sensitivity.json").read_text()))
@@ -153,6 +187,9 @@ class Runs(unittest.TestCase):
         for given in 0.5, [0.5]:
             with self.assertRaisesRegex(TypeError, "pictures must be numbers of pictures, paths, or an array"):
                 miniqat.predict(self.float_run, given)
+        for keyword, more in (("dataset", {"dataset": "mnist"}), ("data_dir", {"data_dir": "/x"}), ("split", {"split": "train"})):
+            with self.subTest(keyword), self.assertRaisesRegex(miniqat.UsageError, f"^{keyword} has no effect with an array"):
+                miniqat.predict(self.float_run, self.test.images[:1], **more)
         for nested in [[]], [["a", "b"]], [()], [{}], [None], [b"a", []]:
             with self.subTest(nested), self.assertRaises(TypeError):
                 miniqat.predict(self.float_run, nested)
@@ -230,6 +267,10 @@ class Runs(unittest.TestCase):
             miniqat.quantize(self.float_run, self.float_run)
         with self.assertRaisesRegex(miniqat.UsageError, "^batch_size must be"):
             miniqat.train(self.place / "e", batch_size=-1)
+        with self.assertRaisesRegex(miniqat.UsageError, r"^float differs from the run's own \(True\); leave it out to resume"):
+            miniqat.train(self.float_run, resume=True, float=False)
+        with self.assertRaisesRegex(miniqat.UsageError, r"^nesterov differs from the run's own \(False\)"):
+            miniqat.train(self.float_run, resume=True, nesterov=True)
 
 
 if __name__ == "__main__":

@@ -194,6 +194,19 @@ TEST(ModelSource, WithoutLossNothingIsLeftOfItsTarget) {
   EXPECT_EQ(graph_to_json(without_loss(trained.net).graph), graph_to_json(with_pictures));
 }
 
+TEST(ModelSource, LogitsAreFoundAgainBehindARewrite) {
+  Classifier net = make_classifier({.model = "lenet5", .batch_size = 4}, noise(28, 1));
+  const Output other = layers::relu(net.graph, "other", net.logits);
+  net.graph.set_outputs({other});
+  find_logits(net, "test");
+  EXPECT_EQ(net.logits, other);
+  net.graph.set_outputs({layers::mean(net.graph, "mean", other, {.axes = {0, 1}})});
+  EXPECT_TRUE(testing::mentions(testing::error_of([&] { find_logits(net, "test"); }),
+                                {"test: the first output, mean", "must be logits [n, classes]"}));
+  net.graph.set_outputs({});
+  EXPECT_TRUE(testing::mentions(testing::error_of([&] { find_logits(net, "test"); }), {"must name the logits"}));
+}
+
 /// One that something else reads is part of the network.
 TEST(ModelSource, ALossThatIsReadStays) {
   Autoencoder autoencoder;

@@ -69,6 +69,15 @@ NamedTensors finite_tensors(const std::vector<SeenStatistics>& statistics, const
   return tensors;
 }
 
+/// A run in training mode. Throws NonFiniteValue.
+std::vector<Tensor> seen_by(Session& session, const RunRequest& request, const Feeds& feeds) {
+  try {
+    return session.run(request, feeds).fetched;
+  } catch (const NonFiniteUpdate& error) {
+    throw NonFiniteValue(concat("the network overflows on some examples: ", error.what()));
+  }
+}
+
 /// Just before the last step that the network was trained for.
 void set_to(const TrainedNetwork& network, const Safetensors& checkpoint, Session& session) {
   session.restore(checkpoint, Session::Restore::kVariables, "the run");
@@ -169,7 +178,7 @@ void follow_weights(const TrainedNetwork& network, const std::vector<SeenStatist
     Safetensors checkpoint = network.checkpoint;
     put_back(checkpoint, statistics);
     set_to(network, checkpoint, session);
-    return session.run(request, {{network.training.images, images}}).fetched;
+    return seen_by(session, request, {{network.training.images, images}});
   };
   std::vector<Tensor> before;
   if (!ranges.learned.empty()) before = weights_with({});
@@ -270,7 +279,7 @@ NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::
     // Changes by a step in training mode (ranges, the moving statistics) must not reach the next batch, and no delay
     // may pass that the run has not reached.
     set_to(network, network.checkpoint, session);
-    const std::vector<Tensor> seen = session.run(request, {{images, loader.next().images}}).fetched;
+    const std::vector<Tensor> seen = seen_by(session, request, {{images, loader.next().images}});
     for (std::size_t i = 0; i < statistics.size(); ++i)
       statistics[i].pooled.add(statistics[i].rows(), seen[2 * i].values<float>(), seen[2 * i + 1].values<float>());
     observer.on_batch(batch, batches);

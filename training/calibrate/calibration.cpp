@@ -19,6 +19,7 @@
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/made_by.h"
+#include "training/run/own_copies.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 
@@ -54,6 +55,7 @@ CalibrationTask read_task(const CalibrationRequest& request, const RunDirectory&
   if (!request.data_dir.empty()) settings.data_dir = request.data_dir;
   check_dataset(settings.dataset, request.data_dir);
   settings.data_dir = resolved_data_dir(settings.dataset, settings.data_dir);
+  require_data_elsewhere(settings.dataset, out.path());
   settings.threads = request.threads == 0 ? default_thread_count() : request.threads;
   set_thread_count(static_cast<int>(settings.threads));
   FloatRunData loaded = load_data(source, settings.dataset, settings.data_dir);
@@ -239,7 +241,7 @@ class Calibration : CalibrationTask {
     write_safetensors(run_.checkpoint(), checkpoint(session));
     write_skipped_files(data, run_);
     write_json(run_.summary(), summary(before, after));
-    write_class_weights(settings, data.train, run_);
+    write_class_weights(class_weights_of(settings, data.train), data.train, run_);
     record_command(run_);
     Json config = settings_to_json(settings);
     if (has_class_weights_file(settings)) config["class_weights"] = run_.class_weights().string();

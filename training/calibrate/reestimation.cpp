@@ -10,6 +10,7 @@
 #include "training/figures.h"
 #include "training/run/data_of_run.h"
 #include "training/run/made_by.h"
+#include "training/run/own_copies.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 
@@ -90,6 +91,7 @@ Reestimated reestimate(const ReestimationRequest& request, const RunDirectory& o
   const TrainSettings& settings = run.source.settings;
   const datasets::Splits data = load_data(run.source, {}, request.data_dir);
   require_fit(run.evaluation, data.train, run.source.directory.eval_graph().string());
+  if (!is_or_lies_in(out.path(), run.source.directory.path())) require_data_elsewhere(settings.dataset, out.path());
   const auto started = std::chrono::steady_clock::now();
   const auto evaluate_on = [&](const datasets::Dataset& pictures) {
     Session session(run.evaluation.graph, {.arithmetic = settings.arithmetic});

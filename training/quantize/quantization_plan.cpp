@@ -8,6 +8,7 @@
 #include "quantize/rewrite/layer_patterns.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/data_of_run.h"
+#include "training/run/own_copies.h"
 #include "training/run/run_source.h"
 #include "training/settings/given_settings.h"
 #include "training/settings/optimizers.h"
@@ -212,12 +213,17 @@ RunDirectory resumed_quantization(const fs::path& path) {
 }
 
 void write_plan(const QuantizationPlan& plan, const RunDirectory& run) {
+  // A file that may be one of the run that goes.
+  std::optional<std::string> class_weights;
+  if (has_class_weights_file(plan.training) && is_there(plan.training.class_weights))
+    class_weights = read_file(plan.training.class_weights);
+  require_data_elsewhere(plan.training.dataset, run.path());
   run.clear();
   for (const fs::path& stage : {calibrated_in(run), trained_in(run)})
     if (is_there(stage / "config.json")) RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite).clear();
   if (!plan.training.rewrite.layer_bits.empty())
     write_json(run.bits(), quantize::layer_bits_to_json(plan.training.rewrite.layer_bits));
-  if (has_class_weights_file(plan.training)) copy_if_there(plan.training.class_weights, run.class_weights());
+  if (class_weights) write_file_atomically(run.class_weights(), *class_weights);
   write_json(run.quantization(), plan_to_json(plan));
 }
 

@@ -18,6 +18,7 @@
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/made_by.h"
+#include "training/run/own_copies.h"
 #include "training/run/run_source.h"
 #include "training/run/same_data.h"
 #include "training/settings/settings.h"

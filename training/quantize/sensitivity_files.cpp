@@ -126,7 +126,9 @@ Json sensitivity_to_json(const Sensitivity& sensitivity, const SensitivityReques
 }
 
 SensitivityFiles::SensitivityFiles(const std::filesystem::path& path, bool overwrite)
-    : lock_(path, RunLock::Directory::kMake), table_(path / "sensitivity.json"), bits_(path / "bits.json") {
+    : lock_(require_name(path), RunLock::Directory::kMake),
+      table_(path / "sensitivity.json"),
+      bits_(path / "bits.json") {
   if (is_there(path / "config.json")) fail(path.string(), " holds a run (config.json): give another --out");
   for (const std::filesystem::path& file : {table_, bits_}) {
     require_no_link(file);

@@ -12,6 +12,7 @@
 #include "training/report/page_texts.h"
 #include "training/report/results.h"
 #include "training/run/made_by.h"
+#include "training/settings/given_settings.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {
@@ -236,6 +237,8 @@ std::string_view report_page_file(std::string_view name) {
     if (file == name) return text;
   fail("the page has no file ", name);
 }
+
+void require_page_name(const std::filesystem::path& out) { require_ending("--out", out, {".html", ".htm"}); }
 
 std::string report_page(const Report& report) {
   const Json data = readable(report_to_json(report)), title = readable(title_of(report));

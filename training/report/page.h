@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ nlohmann::ordered_json report_to_json(const Report& report);
 /// A file of training/report/page/, by its name; cmake/TextFiles.cmake puts them into the program. Throws Error if
 /// there is none of that name.
 std::string_view report_page_file(std::string_view name);
+
+/// Throws UsageError for an --out that ends as a file of another kind, a checkpoint, say.
+void require_page_name(const std::filesystem::path& out);
 
 /// One HTML file that draws the report in the browser: the files of training/report/page/ put together with the data.
 /// The page loads nothing else, and its content security policy forbids it.

@@ -12,6 +12,7 @@
 #include "core/text/suggest.h"
 #include "datasets/class_counts.h"
 #include "datasets/known_datasets.h"
+#include "training/run/own_copies.h"
 #include "training/settings/settings.h"
 #include "training/settings/settings_of_data.h"
 #include "training/settings/usage_error.h"
@@ -300,7 +301,7 @@ void set_validation_part(TrainSettings& settings, const ValidationPart& part) {
 std::string inherit_validation_part(TrainSettings& settings, const AskedValidation& asked) {
   const std::optional<RunDirectory> run = run_of_variables(settings.init_checkpoint);
   if (!run) return "";
-  const TrainSettings former = recorded_settings(read_json(run->config()), run->config().string());
+  const TrainSettings former = settings_of(*run);
   if (former.dataset != settings.dataset) return "";
   const std::string name = settings.init_checkpoint, noun = noun_of(*run);
   if (former.validation == 0)
@@ -354,34 +355,12 @@ std::vector<double> class_weights_of(const TrainSettings& settings, const datase
   return has_class_weights_file(settings) ? weights_in_file(settings.class_weights, train) : balanced_weights(train);
 }
 
-void write_class_weights(const TrainSettings& settings, const datasets::Dataset& train, const RunDirectory& run) {
-  if (settings.class_weights.empty()) return;
-  const std::vector<double> weights = class_weights_of(settings, train);
+void write_class_weights(const std::vector<double>& weights, const datasets::Dataset& train, const RunDirectory& run) {
+  if (weights.empty()) return;
   Json json = Json::object();
   for (std::size_t label = 0; label < weights.size(); ++label)
     json[train.class_name(static_cast<std::int64_t>(label))] = weights[label];
   write_json(run.class_weights(), json);
-}
-
-void use_own_class_weights(TrainSettings& settings, const RunDirectory& run) {
-  if (has_class_weights_file(settings) && is_there(run.class_weights()))
-    settings.class_weights = run.class_weights().string();
-}
-
-void hand_on_run(const RunDirectory& from, const RunDirectory& to, const Safetensors& checkpoint, const Json& summary) {
-  copy_if_there(from.bits(), to.bits());
-  copy_if_there(from.class_weights(), to.class_weights());
-  copy_if_there(from.init_checkpoint(), to.init_checkpoint());
-  copy_if_there(from.model_graph(), to.model_graph());
-  copy_if_there(from.train_graph(), to.train_graph());
-  copy_if_there(from.eval_graph(), to.eval_graph());
-  write_safetensors(to.checkpoint(), checkpoint);
-  write_json(to.summary(), summary);
-  Json config = read_json(from.config());
-  if (!text_at(config, "bits_config").empty()) config["bits_config"] = to.bits().string();
-  if (const std::string weights = text_at(config, "class_weights"); !weights.empty() && weights != "balanced")
-    config["class_weights"] = to.class_weights().string();
-  write_json(to.config(), config);
 }
 
 void warn_of_files(const datasets::Splits& data, RunObserver& observer) {

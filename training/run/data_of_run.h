@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/files/safetensors.h"
 #include "datasets/dataset.h"
 #include "datasets/hold_out.h"
 #include "datasets/load_options.h"
@@ -154,17 +153,9 @@ JudgingPart judging_part(const datasets::Splits& data);
 /// that is not a finite number from 0 on.
 std::vector<double> class_weights_of(const TrainSettings& settings, const datasets::Dataset& train);
 
-/// Writes the weights that the settings give to the run's own class_weights.json, by the names of classes; nothing
+/// Writes the weights of class_weights_of() to the run's own class_weights.json, by the names of classes; nothing
 /// without weights.
-void write_class_weights(const TrainSettings& settings, const datasets::Dataset& train, const RunDirectory& run);
-
-/// Lets settings of a run take weights that came from a file from the run's own copy.
-void use_own_class_weights(TrainSettings& settings, const RunDirectory& run);
-
-/// Makes a run in `to` of the one in `from`: its graphs, its settings and what these need, with another checkpoint and
-/// summary. config.json comes last: a directory without it is no run.
-void hand_on_run(const RunDirectory& from, const RunDirectory& to, const Safetensors& checkpoint,
-                 const nlohmann::ordered_json& summary);
+void write_class_weights(const std::vector<double>& weights, const datasets::Dataset& train, const RunDirectory& run);
 
 /// Tells of what the readers of the data left out or changed.
 void warn_of_files(const datasets::Splits& data, RunObserver& observer);

@@ -88,7 +88,7 @@ Json shape_of_verification() {
 }  // namespace
 
 RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice, Existing existing) {
-  RunDirectory run(path);
+  RunDirectory run(require_name(path));
   run.lock(RunLock::Directory::kMake);
   if (existing == Existing::kOverwrite) {
     run.require_own_config();
@@ -196,6 +196,11 @@ std::optional<RunDirectory> run_of_variables(const fs::path& path) {
   const RunDirectory run = RunDirectory::open(folder.empty() ? "." : folder);
   if (!is_folder && path.filename() != run.checkpoint().filename()) return {};
   return run;
+}
+
+const fs::path& require_name(const fs::path& out) {
+  if (out.empty()) throw UsageError("--out must not be empty");
+  return out;
 }
 
 bool is_or_lies_in(const fs::path& path, const fs::path& directory) {

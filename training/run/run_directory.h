@@ -21,14 +21,17 @@ namespace miniqat::training {
 /// describes the files and their order.
 class RunDirectory {
  public:
+  static constexpr const char* kGivenArrays = "given_arrays.npz";
+
   enum class Existing { kRefuse, kOverwrite };
   static Existing existing_if(bool overwrite) { return overwrite ? Existing::kOverwrite : Existing::kRefuse; }
 
   /// For a new run: makes the directory if need be and locks it for as long as a copy of the result lives; a directory
   /// that was made goes again if nothing has come into it by then. Throws Error, which ends in the advice, when `path`
-  /// holds a run, or any file of one, already, and may not be overwritten; UsageError when it then holds anything else;
-  /// and what RunLock throws. The files of a run that died before it had its config.json are not a run. A link in the
-  /// place of a file is an error, too, unless it is to be overwritten: then clear() removes the link, not its target.
+  /// holds a run, or any file of one, already, and may not be overwritten; UsageError when it then holds anything else,
+  /// and for an empty path, which would be the current directory; and what RunLock throws. The files of a run that died
+  /// before it had its config.json are not a run. A link in the place of a file is an error, too, unless it is to be
+  /// overwritten: then clear() removes the link, not its target.
   static RunDirectory fresh(const std::filesystem::path& path, const std::string& advice,
                             Existing existing = Existing::kRefuse);
   /// For a run that goes on: open() with the lock. Throws Error where a file is a link, which the run would write
@@ -69,7 +72,7 @@ class RunDirectory {
   std::filesystem::path eval_graph() const { return path_ / "eval_graph.json"; }
   std::filesystem::path dataset() const { return path_ / "dataset.json"; }
   /// The arrays that a Python program gave as the run's data; a run of data with a place of their own has none.
-  std::filesystem::path given_arrays() const { return path_ / "given_arrays.npz"; }
+  std::filesystem::path given_arrays() const { return path_ / kGivenArrays; }
   std::filesystem::path skipped_files() const { return path_ / "skipped_files.json"; }
   std::filesystem::path machine() const { return path_ / "machine.json"; }
   std::filesystem::path commands() const { return path_ / "commands.json"; }
@@ -95,6 +98,10 @@ class RunDirectory {
 /// The run that variables are of: the directory that `path` is, or that of the checkpoint.safetensors that it is. None
 /// where there is no config.json.
 std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path);
+
+/// Returns the path of what a command is to make. Throws UsageError for an empty one: it would be the current
+/// directory.
+const std::filesystem::path& require_name(const std::filesystem::path& out);
 
 /// Whether `path` leads to the directory or to a file right in it; false for what is not there.
 bool is_or_lies_in(const std::filesystem::path& path, const std::filesystem::path& directory);

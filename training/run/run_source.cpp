@@ -16,6 +16,7 @@
 #include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
 #include "training/run/output_names.h"
+#include "training/run/own_copies.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {
@@ -82,8 +83,7 @@ RunSource open_run(const std::string& run, const std::string& checkpoint) {
   TrainedVariables variables = trained_variables(checkpoint.empty() ? run : checkpoint);
   source.checkpoint = variables.file.string();
   source.note = std::move(variables.note);
-  const std::filesystem::path config = source.directory.config();
-  source.settings = recorded_settings(read_json(config), config.string());
+  source.settings = settings_of(source.directory);
   return source;
 }
 
@@ -154,7 +154,7 @@ EvaluationSession::EvaluationSession(const RunSource& run, const datasets::Datas
 FloatRun read_float_run(const std::string& path) {
   const RunDirectory run = RunDirectory::open(path);
   FloatRun result{.path = path};
-  result.settings = recorded_settings(read_json(run.config()), run.config().string());
+  result.settings = settings_of(run);
   use_own_class_weights(result.settings, run);
   result.class_names = recorded_names(run, "class_names");
   result.graph_name = run.eval_graph().string();

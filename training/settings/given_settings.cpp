@@ -1,10 +1,13 @@
 #include "training/settings/given_settings.h"
 
+#include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <set>
 
 #include "core/engine/session.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "core/threads/parallel.h"
 #include "datasets/known_datasets.h"
 #include "training/model_source.h"
@@ -185,6 +188,13 @@ std::string adopt_batch_size(TrainSettings& settings) {
   settings.batch_size = batch * settings.shards;
   if (!is_onnx_file(settings.model)) return "";
   return concat("note: batches of ", settings.batch_size, ", as ", settings.model, " fixes: --batch-size changes it");
+}
+
+void require_ending(const std::string& flag, const std::filesystem::path& file,
+                    const std::vector<std::string>& endings) {
+  const std::string ending = file.extension().string();
+  if (!ending.empty() && std::ranges::find(endings, ending) == endings.end())
+    throw UsageError(concat(flag, " must end in ", alternatives(endings), ", not ", quote(file.string())));
 }
 
 }  // namespace miniqat::training

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "core/text/error.h"
 #include "quantize/range_kind.h"
@@ -48,5 +50,10 @@ void refuse_ignored_symmetry(const Flags& flags, const Options& options,
                                                       ", whose weights are observed and asymmetric")
                                              : concat(ranges, ", whose weights are asymmetric"));
 }
+
+/// The file that `flag` names: throws UsageError if it ends as one of another kind. `endings` are the first and others
+/// that will do; none at all, as in /dev/stdout, will do, too.
+void require_ending(const std::string& flag, const std::filesystem::path& file,
+                    const std::vector<std::string>& endings);
 
 }  // namespace miniqat::training

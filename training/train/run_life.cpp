@@ -214,7 +214,7 @@ void RunLife::begin_anew() {
 void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
   if (!task_.settings.rewrite.layer_bits.empty())
     write_json(run_.bits(), quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits));
-  write_class_weights(task_.settings, task_.data.train, run_);
+  write_class_weights(task_.class_weights, task_.data.train, run_);
   if (!task_.model_graph.empty()) write_file_atomically(run_.model_graph(), task_.model_graph);
   write_json(run_.dataset(), data_to_json(task_.data, task_.settings.dataset));
   write_skipped_files(task_.data, run_);

@@ -12,6 +12,7 @@
 #include "quantize/quantizers.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
+#include "training/run/own_copies.h"
 #include "training/run/run_source.h"
 #include "training/settings/given_settings.h"
 #include "training/settings/rewrite_settings.h"
@@ -93,7 +94,7 @@ void require_rate_for(const std::string& former, const TrainSettings& settings, 
 }
 
 TrainSettings begun_settings(const RunDirectory& run) {
-  TrainSettings settings = recorded_settings(read_json(run.config()), run.config().string());
+  TrainSettings settings = settings_of(run);
   if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
   load_layer_bits(settings.rewrite);
   use_own_class_weights(settings, run);
@@ -107,6 +108,18 @@ void use_own_copies(TrainSettings& settings, const std::filesystem::path& config
   if (config.filename() != run.config().filename()) return;
   if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
   use_own_class_weights(settings, run);
+  use_own_arrays(settings, run);
+}
+
+void require_inputs_elsewhere(const TrainSettings& settings, const std::filesystem::path& out) {
+  // The files of --config, --bits-config and --class-weights have been read by the time when the run there goes.
+  const auto require_elsewhere = [&](const char* flag, const std::string& source) {
+    if (is_or_lies_in(source, out))
+      throw UsageError(concat("--overwrite would delete ", source, ", which ", flag, " reads: give another --out"));
+  };
+  require_elsewhere("--init-checkpoint", settings.init_checkpoint);
+  if (is_graph_file(settings.model)) require_elsewhere("--model", settings.model);
+  if (!settings.data) require_data_elsewhere(settings.dataset, out);
 }
 
 void require_same_run(TrainSettings& wanted, const TrainSettings& begun) {

@@ -20,9 +20,14 @@ void require_rate_for(const std::string& former, const TrainSettings& settings, 
 /// files that cannot be read.
 TrainSettings begun_settings(const RunDirectory& run);
 
-/// Where `config` is the config.json of a run, lets the settings that it gave take bits of layers and weights of
-/// classes from the run's own copies: the paths in the file are of the time when the run was made.
+/// Where `config` is the config.json of a run, lets the settings that it gave take bits of layers, weights of classes
+/// and the arrays of a Python program from the run's own copies: the paths in the file are of the time when the run was
+/// made.
 void use_own_copies(TrainSettings& settings, const std::filesystem::path& config);
+
+/// Throws UsageError for a new run that would replace (--overwrite) the run in `out` and with it what it reads itself:
+/// the variables, the model or the data.
+void require_inputs_elsewhere(const TrainSettings& settings, const std::filesystem::path& out);
 
 /// A run goes on with the settings it began with: others would make it another run. Throws UsageError that names the
 /// first setting of `wanted` that differs, but for those that change no step (and the length, which the trainer looks

@@ -102,9 +102,9 @@ TrainingNetworks read_networks(const TrainSettings& settings) {
   made.training = make_classifier(classifier_options(settings), made.data.train);
   require_answers(made.data, *made.training.task);
   if (is_graph_file(settings.model)) made.model_graph = graph_to_json(made.training.graph);
+  made.class_weights = class_weights_of(settings, made.data.train);
   made.ends = as_usage([&] {
-    return add_loss(made.training,
-                    {settings.label_smoothing, class_weights_of(settings, made.data.train), settings.huber});
+    return add_loss(made.training, {settings.label_smoothing, made.class_weights, settings.huber});
   });
   made.report = quantize_training(made.training, settings, made.data.train);
   made.evaluation = settings.float_only ? without_loss(made.training) : evaluation_of(made.training);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/engine/optimizer.h"
 #include "core/engine/session.h"
@@ -44,6 +45,8 @@ struct TrainingNetworks {
   /// The network of a model file as it was read, a graph JSON; "" for a model that has a name.
   std::string model_graph;
   TrainingEnds ends;
+  /// class_weights_of() the settings: their file may be one of a run that the new run replaces.
+  std::vector<double> class_weights;
   quantize::RewriteReport report;
   Classifier evaluation;
 };

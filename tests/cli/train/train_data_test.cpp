@@ -190,5 +190,22 @@ TEST_F(TrainClassWeightsTest, AFileIsCopiedIntoTheRunWhichGoesOnWithoutIt) {
   expect_error(trained("no", {"--class-weights", "weights.json"}), 2, {"weights.json"});
 }
 
+// The file is one of those that the new run replaces.
+TEST_F(TrainClassWeightsTest, ARunIsRepeatedInItsOwnPlace) {
+  place_.write("weights.json", R"({"0": 1, "1": 8})");
+  ASSERT_EQ(trained("run", {"--class-weights", "weights.json"}).status, 0);
+  std::filesystem::remove(path("weights.json"));
+  const std::string checkpoint = files_of(path("run")).checkpoint;
+  const Outcome repeated = program("train --config run/config.json --out run --overwrite");
+  EXPECT_EQ(repeated.status, 0) << repeated.err;
+  EXPECT_EQ(files_of(path("run")).checkpoint, checkpoint);
+  const Arguments quantize = "quantize run --epochs 1 --threads 1 --out q";
+  ASSERT_EQ(program(quantize).status, 0);
+  const Outcome again = program(quantize + "--overwrite --class-weights q/class_weights.json");
+  EXPECT_EQ(again.status, 0) << again.err;
+  for (const char* kept : {"run/class_weights.json", "q/class_weights.json"})
+    EXPECT_EQ(json_of(path(kept)), (Json{{"0", 1}, {"1", 8}})) << kept;
+}
+
 }  // namespace
 }  // namespace miniqat::testing::train_data_test

@@ -341,6 +341,29 @@ TEST(SessionNonFiniteTest, AnUpdatedVariableThatIsNotFiniteIsNamedAndKeepsNothin
   EXPECT_EQ(session.step(), 0);
 }
 
+TEST(SessionNonFiniteTest, ARunInTrainingThatOverflowsKeepsNothing) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", {2});
+  const Output seen = observer(graph, "observer", x);
+  Session session(graph);
+  const auto message_of = [&](float value) -> std::string {
+    try {
+      session.run(fetch({seen}, true), {{x, Tensor::from<float>({2}, {value, value})}});
+    } catch (const NonFiniteUpdate& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(mentions(message_of(-3e38f), {"new value of variable \"observer/total\" became infinite in step 1"}));
+  EXPECT_TRUE(mentions(message_of(std::numeric_limits<float>::quiet_NaN()), {"\"observer/total\" became NaN"}));
+  EXPECT_EQ(floats(session.variable("observer/total")), (Floats{0}));
+  EXPECT_EQ(floats(session.variable("observer/calls")), (Floats{0}));
+  EXPECT_EQ(session.step(), 0);
+  EXPECT_EQ(message_of(1), "");
+  EXPECT_EQ(session.step(), 1);
+  session.checkpoint();
+}
+
 TEST(SessionNonFiniteTest, AnUpdateThatOverflowsNeverReachesACheckpoint) {
   Graph graph;
   const Output x = placeholder(graph, "x", {2});

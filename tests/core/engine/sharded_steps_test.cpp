@@ -212,6 +212,28 @@ TEST(ShardedStepsTest, ABadTargetHasItsRowOfTheWholeBatch) {
   }
 }
 
+TEST(ShardedStepsTest, ARunWhoseStatisticsOverflowKeepsNothing) {
+  Graph graph;
+  const auto vector = [&](const char* name, double value) {
+    return variable(graph, name, {1}, Initializer::constant(value), false);
+  };
+  const Output x = placeholder(graph, "x", {2, 1}), gamma = vector("gamma", 1);
+  const Output y =
+      layers::batch_norm(graph, "bn", x, gamma, vector("beta", 0), vector("mean", 0), vector("variance", 1));
+  const Output loss = layers::mean(graph, "loss", y, {.axes = {0, 1}});
+  Session session(graph);
+  session.set_shards(in_shards(2));
+  const auto run = [&](float one) {
+    session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {gamma}, .training = true},
+                {{x, Tensor::from<float>({4, 1}, {1, 2, 3, one})}});
+  };
+  EXPECT_THROW(run(std::numeric_limits<float>::infinity()), NonFiniteUpdate);
+  EXPECT_EQ(session.step(), 0);
+  EXPECT_EQ(*session.variable("mean").data<float>(), 0);
+  run(4);
+  EXPECT_EQ(session.step(), 1);
+}
+
 /// A step that fails in one process before its exchange says so; here no other process waits.
 TEST_F(OneNumberTest, AFailedStepIsAbandoned) {
   testing::ThreadGroup group(1);

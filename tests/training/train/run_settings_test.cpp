@@ -5,6 +5,8 @@
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
+#include "training/quantize/sensitivity_files.h"
+#include "training/run/own_copies.h"
 #include "training/settings/given_settings.h"
 #include "training/settings/settings.h"
 
@@ -130,6 +132,50 @@ TEST_F(RunSettings, OtherBitsOfLayersAreRefusedAndTheSameOnesKeepTheirFile) {
   wanted.rewrite.bits_config = path("other.json").string();
   EXPECT_TRUE(mentions(error_of([&] { require_same_run(wanted, begun); }),
                        {"--bits-config: ", "other.json differs from the run's own (", "own.json"}));
+}
+
+TEST_F(RunSettings, AMovedRunTakesItsOwnArrays) {
+  TrainSettings recorded = settings();
+  recorded.dataset = "/nowhere/given_arrays.npz";
+  std::filesystem::create_directory(path("moved"));
+  write_json(path("moved/config.json"), settings_to_json(recorded));
+  const RunDirectory run = RunDirectory::open(path("moved"));
+  EXPECT_EQ(begun_settings(run).dataset, recorded.dataset) << "those of another run";
+  place_.write("moved/given_arrays.npz", "");
+  place_.write("moved/train_graph.json", "");
+  const std::string own = path("moved/given_arrays.npz").string();
+  EXPECT_EQ(settings_of(run).dataset, own);
+  EXPECT_EQ(begun_settings(run).dataset, own);
+  TrainSettings repeated = recorded;
+  use_own_copies(repeated, run.config());
+  EXPECT_EQ(repeated.dataset, own);
+  repeated = settings();
+  use_own_arrays(repeated, run);
+  EXPECT_EQ(repeated.dataset, "mnist") << "other data are no arrays";
+}
+
+TEST_F(RunSettings, ANewRunDoesNotDeleteWhatItReads) {
+  std::filesystem::create_directory(path("old"));
+  for (const char* file : {"old/config.json", "old/given_arrays.npz", "old/table.csv"}) place_.write(file, "");
+  TrainSettings wanted = settings();
+  const auto refusal = [&] { return error_of([&] { require_inputs_elsewhere(wanted, path("old")); }); };
+  EXPECT_EQ(refusal(), "");
+  wanted.dataset = path("old/table.csv").string();
+  EXPECT_EQ(refusal(), "") << "a file that stays";
+  wanted.dataset = path("old/given_arrays.npz").string();
+  EXPECT_TRUE(mentions(refusal(), {"--overwrite would delete ", "old/given_arrays.npz, the data of the new run"}));
+  wanted.data = std::make_shared<const datasets::Splits>();
+  EXPECT_EQ(refusal(), "") << "they are in memory";
+  wanted = settings();
+  wanted.init_checkpoint = path("old").string();
+  EXPECT_TRUE(mentions(refusal(), {"--overwrite would delete ", "old, which --init-checkpoint reads"}));
+}
+
+TEST_F(RunSettings, AnEmptyPathIsNotTheCurrentDirectory) {
+  EXPECT_TRUE(mentions(error_of([] { RunDirectory::fresh("", "none"); }), {"--out must not be empty"}));
+  EXPECT_TRUE(mentions(error_of([] { RunDirectory::fresh("", "none", RunDirectory::Existing::kOverwrite); }),
+                       {"--out must not be empty"}));
+  EXPECT_TRUE(mentions(error_of([] { SensitivityFiles("", true); }), {"--out must not be empty"}));
 }
 
 TEST_F(RunSettings, ARateIsForItsOptimizer) {
