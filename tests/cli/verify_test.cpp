@@ -261,6 +261,14 @@ TEST_F(IntegersOutTest, ExportsSayWhatBytesAreToAnInputQuantizer) {
   EXPECT_EQ(first["alone"], first["end_to_end"]) << "the bytes became the integers that the simulated graph had";
 }
 
+TEST_F(IntegersOutTest, AnInt8FileHasIntegers128Less) {
+  train("run", "--quantize-input --symmetric-weights");
+  const std::string table = "which the table that --format json writes as input_from_byte maps to them";
+  const Outcome bytes = export_as("tflite", "m.tflite"), int8 = export_as("tflite", "m.tflite", {"--int8"});
+  expect_text(expect_success(bytes).out, {"input: integers from 0 to 255, ", table + "\n"});
+  expect_text(expect_success(int8).out, {"input: integers from -128 to 127, ", table + ", 128 more than these\n"});
+}
+
 TEST_F(IntegersOutTest, ALimitOfFileSizesIsAWriteError) {
   train("run");
   fs::create_directory(path("out"));
