@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/files/safetensors.h"
+#include "core/text/error.h"
 #include "core/text/json.h"
 #include "formats/onnx/onnx.pb.h"
 #include "tests/cli/program.h"
