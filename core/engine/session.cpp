@@ -38,21 +38,21 @@ PartWork work_of(const TrainingPlan::Update& update) {
   return {.bytes = static_cast<double>(update.value->bytes() * (3 + 2 * update.slots.size()))};
 }
 
-/// Throws NonFiniteUpdate. `though`: what was as it should be, or "".
+/// Throws NonFiniteUpdate. `loss`: that of a training step, which was finite.
 void require_finite_update(const Tensor& tensor, std::string_view what, const std::string& name, std::int64_t step,
-                           const std::string& though) {
+                           std::optional<double> loss) {
   if (is_finite(tensor)) return;
   bool nan = false;
   with_float_type(tensor, [&]<class T>(T) {
     nan = std::ranges::any_of(tensor.values<T>(), [](T value) { return std::isnan(value); });
   });
-  throw NonFiniteUpdate(
-      concat(what, " variable \"", name, "\" became ", nan ? "NaN" : "infinite", " in step ", step, though));
+  throw NonFiniteUpdate(concat(what, " variable \"", name, "\" became ", nan ? "NaN" : "infinite", " in step ", step,
+                               loss ? concat(", though the loss was finite (", *loss, ")") : ""));
 }
 
-void require_finite_values(const Plan& plan, std::int64_t step, const std::string& though) {
+void require_finite_values(const Plan& plan, std::int64_t step, std::optional<double> loss = {}) {
   for (const Plan::Staged& staged : plan.staged)
-    require_finite_update(staged.tensor, "the new value of", staged.variable, step, though);
+    require_finite_update(staged.tensor, "the new value of", staged.variable, step, loss);
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
                                    ? plan.gradients[k]->clone()
                                    : Tensor(request.gradient_targets[k].shape(), options_.precision));
   if (!request.training) return result;
-  require_finite_values(plan, step_ + 1, "");
+  require_finite_values(plan, step_ + 1);
   commit(plan);
   return result;
 }
@@ -214,7 +214,7 @@ RunResult Session::run_shards(const RunRequest& request, const Feeds& feeds) {
     result.gradients.push_back(plan.gradients[k].defined()
                                    ? plan.gradients[k].clone()
                                    : Tensor(request.gradient_targets[k].shape(), options_.precision));
-  require_finite_values(plan.first(), step_ + 1, "");
+  require_finite_values(plan.first(), step_ + 1);
   commit(plan.first());
   return result;
 }
@@ -304,11 +304,10 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer, co
 /// A look at every gradient before anything is changed: a finite loss may have others (0 * infinity behind a max, the
 /// root of a zero), and after the update nothing would lead back to them.
 void Session::require_finite_updates(const TrainingPlan& training, double loss) const {
-  const std::string though = concat(", though the loss was finite (", loss, ")");
   const ProfileScope timed(profile_, kOptimizer, "gradients", "(check)");
   for (const TrainingPlan::Update& update : training.updates)
-    require_finite_update(*update.gradient, "the gradient of", *update.name, step_ + 1, though);
-  require_finite_values(*training.plan, step_ + 1, though);
+    require_finite_update(*update.gradient, "the gradient of", *update.name, step_ + 1, loss);
+  require_finite_values(*training.plan, step_ + 1, loss);
 }
 
 void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer) {

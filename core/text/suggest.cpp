@@ -39,7 +39,7 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
   bool best_goes_on = false;
   for (const std::string& candidate : candidates) {
     const std::string known = in_lower_case(candidate);
-    // Of one or two letters any other is near: "a" is two changes away from "-1", and one from nothing.
+    // A short name is near to any other: "a" is two changes away from "-1", and one from nothing.
     if (wanted.find_first_of(known) == wanted.npos) continue;
     const std::size_t distance = edit_distance(wanted, known);
     const bool goes_on = known.starts_with(wanted);

@@ -191,7 +191,7 @@ class TsReader {
   SeriesStack stack_;
   std::vector<std::string> classes_;
   std::vector<float> targets_;
-  /// Of each dimension, and of the numbers to predict.
+  /// What float32 takes of each dimension, and of the numbers to predict.
   std::vector<FloatRounding> rounding_;
   FloatRounding target_rounding_;
 };

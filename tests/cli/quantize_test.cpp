@@ -170,10 +170,11 @@ TEST_F(QuantizeTest, TheLossDecidesWhereNothingElseIsMeasured) {
   std::string rows = "a,b,c\n";
   for (int i = 0; i < 120; ++i) rows += concat(i * 7 % 31 - 15, ",", i * 11 % 29 - 14, ",", i * 5 % 23 - 11, "\n");
   place_->write("numbers.csv", rows);
-  expect_success(
-      program("train --dataset numbers.csv --model autoencoder --width 0.25 --batch-size 10 --threads 1 --float" +
-              Arguments{"--epochs", "1", "--out", "numbers"}));
-  expect_success(quantize("by-loss", {}, "numbers"));
+  ASSERT_EQ(program("train --dataset numbers.csv --model autoencoder --width 0.25 --batch-size 10 --threads 1 --float" +
+                    Arguments{"--epochs", "1", "--out", "numbers"})
+                .status,
+            0);
+  ASSERT_EQ(quantize("by-loss", {}, "numbers").status, 0);
   EXPECT_EQ(json_of(path("by-loss/quantize.json"))["chosen_by"], "loss");
 }
 

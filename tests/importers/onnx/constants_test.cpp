@@ -163,14 +163,14 @@ TEST(ImportConstants, SlicesStopAtTheEnds) {
     for (const auto& [name, number] : {std::pair{"start", c.start}, {"end", c.end}, {"zero", 0}, {"step", c.step}})
       net.integers(name, {number});
     net.integers("batch", {1});
-    net.integers("rest", {1, -1});
+    net.integers("rest", {-1, 1});
     add_known(net, "Slice", {"list", "start", "end", "zero", "step"}, "part");
     set_int(add_known(net, "Concat", {"batch", "part", "rest"}, "shape"), "axis", 0);
     net.add("Reshape", {"shape"});
     std::vector<std::int64_t> wanted = {1};
     wanted.insert(wanted.end(), c.result.begin(), c.result.end());
     const std::int64_t taken = std::accumulate(c.result.begin(), c.result.end(), std::int64_t{1}, std::multiplies<>());
-    wanted.insert(wanted.end(), {1, 120 / taken});
+    wanted.insert(wanted.end(), {120 / taken, 1});
     EXPECT_EQ(net.import().graph.outputs()[0].shape(), Shape{std::span<const std::int64_t>(wanted)});
   }
 }

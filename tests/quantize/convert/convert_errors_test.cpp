@@ -141,7 +141,7 @@ TEST(ConvertErrors, InputsThatWereAllEqual) {
   EvalNet net;
   const Output x = net.quantizer("x/q", net.images(), {0, 0});
   net.graph.set_outputs({net.quantizer("q", net.conv("a", x, 3), {-1, 1})});
-  EXPECT_TRUE(mentions(testing::error_of([&] { convert(net.graph, net.variables); }),
+  EXPECT_TRUE(mentions(testing::error_of([&] { convert(net.graph, net.variables, {.input = std::nullopt}); }),
                        {"\"x/q\"", "has the range [0, 0]: all inputs were equal"}));
 }
 
