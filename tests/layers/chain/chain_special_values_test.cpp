@@ -148,8 +148,9 @@ TEST_F(ChainSpecialValues, OfThemAQuantizerLearnsNothing) {
       RunResult result;
       const bool refused = is_refused([&] { result = session.run(chain.request, feeds); });
       EXPECT_EQ(refused, recipe.normalises()) << recipe.text();
-      if (!refused)
+      if (!refused) {
         for (const float y : result.fetched[0].values<float>()) ASSERT_TRUE(std::isnan(y)) << recipe.text();
+      }
       expect_values(session.variable("quant/min"), {-0.75f}, recipe.text());
       expect_values(session.variable("quant/max"), {2.5f}, recipe.text());
       if (traits_of(recipe.quantizer->range).counts_steps)
