@@ -243,7 +243,8 @@ TEST_P(TaskTest, IsLearnedInFloatAndAtEightBitsAndBecomesIntegers) {
   EXPECT_GE(in_bits.summary[key].get<double>(), GetParam().least);
 
   const RunSource run = open_run(path("bits").string(), "");
-  const Task& task = find_task(GetParam().task);
+  const std::string name = GetParam().task;
+  const Task& task = find_task(name);
   EvaluationSession simulation(run, data->test);
   const Evaluation simulated = evaluate(simulation.session, simulation.classifier, data->test);
   EXPECT_NEAR(measured(simulated), in_bits.summary[key].get<double>(), 1e-6);
