@@ -234,7 +234,7 @@ TEST_F(ReportTest, ANetworkOfVeryManyLayersAnswersTheFirstPictures) {
   ASSERT_EQ(run["answers"].size(), 3u);
   expect_equal_to_eval(named(run["answers"], "trained"), {"run", "--examples", "312"});
   expect_equal_to_eval(named(run["answers"], "integers"), {"run", "--integer", "--examples", "312"});
-  const Json &own = named(run["results"], "trained"), &integers = named(run["results"], "integers");
+  const Json own = named(run["results"], "trained"), integers = named(run["results"], "integers");
   EXPECT_EQ(own["test_accuracy"], json_of(path("run/summary.json"))["test_accuracy"]);
   EXPECT_EQ(own["first_examples"], nullptr);
   EXPECT_EQ(integers["test_accuracy"], named(run["answers"], "integers")["accuracy"]);
