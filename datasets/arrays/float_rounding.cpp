@@ -1,6 +1,7 @@
 #include "datasets/arrays/float_rounding.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "core/text/classic.h"
@@ -31,8 +32,10 @@ std::string FloatRounding::loss() const {
   char moved[32], share[64] = "all of their range";
   classic_snprintf(moved, sizeof moved, "%.3g", moved_);
   if (moved_ < range) classic_snprintf(share, sizeof share, "%.2g%% of their range", 100 * moved_ / range);
+  // Smaller ones are beyond the exponents of floats.
+  const bool are_tiny = std::max(std::abs(least_), std::abs(greatest_)) < std::numeric_limits<float>::min() / kFree;
   return concat("numbers from ", exact(least_), " to ", exact(greatest_), " are rounded by up to ", moved,
-                " to floats of 32 bits, ", share);
+                " to floats of 32 bits, ", share, are_tiny ? ": multiply them by a factor" : ": subtract an offset");
 }
 
 void note_float_rounding(const std::string& source, const std::string& kind, const std::vector<FloatRounding>& columns,
@@ -46,10 +49,10 @@ void note_float_rounding(const std::string& source, const std::string& kind, con
     if (++others == 0) first = concat(names.empty() && columns.size() == 1 ? "" : concat(kind, " ", name, ": "), loss);
   }
   if (others < 0) return;
-  notes.push_back(concat("note: ", source, ": ", first, ": subtract an offset",
+  notes.push_back(concat("note: ", source, ": ", first,
                          others == 0 ? ""
                                      : concat("; ", counted(others, concat("other ", kind)),
-                                              others == 1 ? " needs" : " need", " one, too")));
+                                              others == 1 ? " loses" : " lose", " much, too")));
 }
 
 }  // namespace miniqat::datasets

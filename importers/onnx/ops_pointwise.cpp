@@ -370,6 +370,8 @@ void import_softmax(Translation& t, const OnnxNode& node) {
   if (node.opset() < 13) axis = axis_of_all(node, x.extents, axis);
   if (x.order[static_cast<std::size_t>(axis)] != x.output.shape().rank() - 1)
     node.refuse("is over axis ", axis, " of ", extents_text(x.extents), "; only over the channels is it imported");
+  if (rank == 2 && t.readers(node.output(0)) == 0)
+    t.note(concat("the final Softmax ", quote(node.name()), " stays: no loss of this task has one"));
   x.output = layers::softmax(t.graph(), t.name(t.scope_of(node), "Softmax"), x.output);
   t.define(node, std::move(x));
 }

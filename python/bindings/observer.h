@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <mutex>
 #include <string>
 
 #include "core/threads/parallel.h"
@@ -9,16 +10,24 @@
 
 namespace miniqat::python {
 
-/// Puts the number of threads back at the end: a command sets its own for the whole process, and Python goes on.
+/// Puts the number of threads back at the end: a command sets its own for the whole process, and Python goes on. Of
+/// commands side by side the last one does it, so that none changes the number of another amid its steps.
 class KeptThreadCount {
  public:
-  KeptThreadCount() = default;
-  ~KeptThreadCount() { set_thread_count(before_); }
+  KeptThreadCount() {
+    const std::scoped_lock lock(mutex_);
+    if (open_++ == 0) before_ = thread_count();
+  }
+  ~KeptThreadCount() {
+    const std::scoped_lock lock(mutex_);
+    if (--open_ == 0) set_thread_count(before_);
+  }
   KeptThreadCount(const KeptThreadCount&) = delete;
   KeptThreadCount& operator=(const KeptThreadCount&) = delete;
 
  private:
-  const int before_ = thread_count();
+  static inline std::mutex mutex_;
+  static inline int open_ = 0, before_ = 0;
 };
 
 /// Gives Python's functions the news of a run: report(text), and on_step(step, steps, loss); None hears nothing. What

@@ -34,7 +34,7 @@ class Numbers(unittest.TestCase):
 
     def test_what_float32_loses_is_a_warning(self):
         times = 1.7e9 + np.arange(600.0).reshape(300, 2)
-        with self.assertWarnsRegex(UserWarning, "^x: column 0: numbers from .*: subtract an offset; 1 other column needs one, too"):
+        with self.assertWarnsRegex(UserWarning, "^x: column 0: numbers from .*: subtract an offset; 1 other column loses much, too"):
             miniqat.Dataset.of_numbers(times)
         with self.assertWarnsRegex(UserWarning, "^y: numbers from .* are rounded by up to"):
             miniqat.Dataset.of_numbers(X, times[:240, 0])

@@ -172,7 +172,7 @@ std::optional<fs::path> quantization_of_trained(const RunDirectory& stage) {
 }
 
 RunDirectory resumed_training(const fs::path& folder) {
-  const std::string word = shell_path(folder);
+  const std::string word = shell_path(require_name(folder));
   if (is_there(folder / "quantize.json"))
     throw UsageError(concat(
         "--resume: ", folder.string(),
@@ -205,7 +205,7 @@ RunDirectory new_quantization(const fs::path& path, RunDirectory::Existing exist
 }
 
 RunDirectory resumed_quantization(const fs::path& path) {
-  if (!is_there(path / "quantize.json"))
+  if (!is_there(require_name(path) / "quantize.json"))
     fail(path.string(), " holds no run of quantize: there is no ", (path / "quantize.json").string());
   RunDirectory run = RunDirectory::fresh(path, "", RunDirectory::Existing::kOverwrite);
   run.require_no_links();

@@ -84,7 +84,8 @@ bool RunLife::killed_before_its_first_checkpoint() const {
 }
 
 void RunLife::share() {
-  const Json start = json_if_there(run_.init_checkpoint());
+  // Behind the first step the checkpoint has all ranges.
+  const Json start = task_.session.step() == 0 ? json_if_there(run_.init_checkpoint()) : Json();
   const Json own = {{"complete", is_complete()},
                     {"reported_step", reported_step_},
                     {"restored", start.is_null() ? Json::array() : start["restored"]}};

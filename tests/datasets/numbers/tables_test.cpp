@@ -330,7 +330,7 @@ TEST(NumberTables, ANoteSaysWhatRoundingToFloatsLoses) {
   const LoadOptions options{.numbers = {.target = {"y"}}};
   EXPECT_TRUE(mentions(notes("== train.csv\n" + table + "== test.csv\n" + table, options),
                        {concat("train.csv: column t: numbers from 1.7e+09 to 1700000299", lost),
-                        "; 1 other column needs one, too", "test.csv: column t: numbers from "}));
+                        "; 1 other column loses much, too", "test.csv: column t: numbers from "}));
   EXPECT_TRUE(mentions(notes("== train.csv\na,y\n1.5,1700000000.5\n2,1700000299\n== test.csv\na,y\n3,4", options),
                        {concat("train.csv: column y: numbers from 1700000000.5 to 1700000299", lost)}));
   EXPECT_TRUE(mentions(notes("== train.csv\na,y\n1000000000,1.5\n1000000001,2.5\n== test.csv\na,y\n3,4", options),
