@@ -127,7 +127,7 @@ TEST(ModelSource, OnlyTheLossOfClassesHasTheSoftmaxOfAnOnnxFile) {
   const OnnxRows softmax("Softmax");
   EXPECT_EQ(end_of(softmax.file(), classification()), "the_Gemm/MatMul, the final Softmax \"the_Softma");
   for (const Task* task : {&regression(), &multilabel()})
-    EXPECT_EQ(end_of(softmax.file(), *task), "the_Softmax/Softmax");
+    EXPECT_EQ(end_of(softmax.file(), *task), "the_Softmax/Softmax, the final Softmax \"the_Softma");
   // Runs for another batch, of which one was begun when no task had the Softmax.
   const testing::TempDir place;
   const auto copy = [&](const std::string& name, const std::string& output) {
