@@ -22,6 +22,16 @@ def address(array):
     return array.__array_interface__["data"][0]
 
 
+def batch_norm_of(rows):
+    """A graph of one BatchNorm "bn" over x, [rows, 1]."""
+    graph = miniqat.Graph()
+    x = graph.add("Placeholder", "x", shape=[rows, 1])
+    vectors = [graph.add("Variable", name, shape=[1], trainable=name in ("gamma", "beta"))
+               for name in ("gamma", "beta", "mean", "variance")]
+    graph.add("BatchNorm", "bn", [x, *vectors])
+    return graph
+
+
 class FakeQuant(unittest.TestCase):
     def test_values_and_gradient_at_2_bits(self):
         x = np.array([-2, -0.4, 0, 0.5, 2], np.float32)
@@ -84,20 +94,11 @@ class Rewrite(unittest.TestCase):
             miniqat.convert(graph, session.variables())
 
     def test_a_negative_variance_is_refused(self):
-        graph = miniqat.Graph()
-        x = graph.add("Placeholder", "x", shape=[2, 1])
-        vectors = [graph.add("Variable", name, shape=[1]) for name in ("gamma", "beta", "mean", "variance")]
-        graph.add("BatchNorm", "bn", [x, *vectors])
         with self.assertRaisesRegex(miniqat.Error, r"variance.*-1.*cannot be negative"):
-            miniqat.Session(graph).set_variable("variance", np.array([-1], np.float32))
+            miniqat.Session(batch_norm_of(2)).set_variable("variance", np.array([-1], np.float32))
 
     def test_a_run_in_training_that_overflows_keeps_nothing(self):
-        graph = miniqat.Graph()
-        x = graph.add("Placeholder", "x", shape=[2, 1])
-        vectors = [graph.add("Variable", name, shape=[1], trainable=name in ("gamma", "beta"))
-                   for name in ("gamma", "beta", "mean", "variance")]
-        graph.add("BatchNorm", "bn", [x, *vectors])
-        session = miniqat.Session(graph)
+        session = miniqat.Session(batch_norm_of(2))
         before = session.checkpoint()
         with self.assertRaisesRegex(miniqat.NonFiniteUpdate, 'the new value of variable "mean" became .* in step 1'):
             session.run("bn", {"x": np.array([[1], [np.inf]], np.float32)}, training=True)
@@ -107,12 +108,7 @@ class Rewrite(unittest.TestCase):
         self.assertEqual(session.step, 1)
 
     def test_one_number_a_channel_is_no_batch(self):
-        graph = miniqat.Graph()
-        x = graph.add("Placeholder", "x", shape=[1, 1])
-        vectors = [graph.add("Variable", name, shape=[1], trainable=name in ("gamma", "beta"))
-                   for name in ("gamma", "beta", "mean", "variance")]
-        graph.add("BatchNorm", "bn", [x, *vectors])
-        session = miniqat.Session(graph)
+        session = miniqat.Session(batch_norm_of(1))
         fed = {"x": np.ones((1, 1), np.float32)}
         session.run("bn", fed)
         with self.assertRaisesRegex(miniqat.Error, r'BatchNorm "bn".*one number a channel.*batch of 1'):

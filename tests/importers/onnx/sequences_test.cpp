@@ -244,21 +244,17 @@ TEST(ImportSequences, BecomeIntegers) {
 }
 
 TEST(ImportSequences, OpenStepsAreGiven) {
-  NodeChain net({0, 2, 0});
-  net.constant("w", {3, 2, 3});
-  net.add("Conv", {"w"});
-  net.add("GlobalAveragePool");
-  EXPECT_TRUE(mentions(net.refusal(), {"axis 2 open", "--image-size HxW (of sequences STEPSx1)"}));
-  const ImportedModel model = import_onnx(net.path(), {.batch_size = 4, .height = 30});
-  EXPECT_EQ(model.graph.at("x").output().shape(), (Shape{4, 30, 2}));
-  NodeChain turned({0, 0, 2});
-  turned.constant("w", {3, 2, 3});
-  set_ints(turned.add("Transpose"), "perm", {0, 2, 1});
-  turned.add("Conv", {"w"});
-  turned.add("GlobalAveragePool");
-  EXPECT_TRUE(mentions(turned.refusal(), {"axis 1 open", "--image-size HxW (of sequences STEPSx1)"}));
-  const ImportedModel steps_first = import_onnx(turned.path(), {.batch_size = 4, .height = 30});
-  EXPECT_EQ(steps_first.graph.at("x").output().shape(), (Shape{4, 30, 2}));
+  for (const bool steps_first : {false, true}) {
+    NodeChain net(steps_first ? std::vector<std::int64_t>{0, 0, 2} : std::vector<std::int64_t>{0, 2, 0});
+    net.constant("w", {3, 2, 3});
+    if (steps_first) set_ints(net.add("Transpose"), "perm", {0, 2, 1});
+    net.add("Conv", {"w"});
+    net.add("GlobalAveragePool");
+    EXPECT_TRUE(mentions(net.refusal(),
+                         {steps_first ? "axis 1 open" : "axis 2 open", "--image-size HxW (of sequences STEPSx1)"}));
+    const ImportedModel model = import_onnx(net.path(), {.batch_size = 4, .height = 30});
+    EXPECT_EQ(model.graph.at("x").output().shape(), (Shape{4, 30, 2}));
+  }
   // No flag gives the channels.
   NodeChain channels({0, 0, 8});
   channels.add("Relu");
