@@ -86,7 +86,11 @@ void add_import(CommandLine& program) {
   Command command = program.command(
       "import", "Read an ONNX model: write a graph JSON, its weights, and a report of what each node became");
   const auto arguments = std::make_shared<ImportArguments>();
-  command.option("model", arguments->model, "the ONNX file, of opset 7 to 21").required().value_name("MODEL.onnx");
+  command
+      .option("model", arguments->model,
+              concat("the ONNX file, of opset ", importers::kOldestOpset, " to ", importers::kNewestOpset))
+      .required()
+      .value_name("MODEL.onnx");
   command.option("--out", arguments->out, "the directory for graph.json, weights.safetensors and import.json; created")
       .required();
   command

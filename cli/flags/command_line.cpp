@@ -252,7 +252,7 @@ std::string in_plain_words(const std::string& text) {
   // The name comes first in each: "--steps", or "graph" for a positional argument.
   static const std::regex kConversion(R"(Could not convert: (\S+) = ([^]*))");
   static const std::regex kNotAmong(R"((\S+): ([^]*) not in \{([^{}]*)\})");
-  static const std::regex kNotInRange(R"((\S+): Value ([^]*) not in range (\S+) to (\S+))");
+  static const std::regex kNotInRange(R"((\S+): Value ([^]*) not in range \[?(\S+) (?:to|-) ([^\]\s]+)\]?)");
   static const std::regex kTooMany(R"((\S+): At Most (\d+) required but received (\d+))");
   static const std::regex kTooFew(R"((\S+): At least (\d+) required but received (\d+))");
   static const std::regex kMissing(R"((\S+): \d+ required \S+ missing)");

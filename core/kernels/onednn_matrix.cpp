@@ -39,9 +39,21 @@ Key key_of(const MatrixOf<T>& a, const MatrixOf<T>& b, std::int64_t stride) {
   return key;
 }
 
+/// a, a left factor, with the numbers of an only row side by side: version 3.7 takes them as if they were, whatever the
+/// stride (no other of 20,000 random products was wrong).
+template <class T>
+MatrixOf<T> with_dense_row(const MatrixOf<T>& a, ScratchScope& scratch) {
+  if (a.rows != 1 || a.column_stride == 1) return a;
+  const std::span<T> row = scratch.take<T>(static_cast<std::size_t>(a.columns));
+  for (std::int64_t i = 0; i < a.columns; ++i) row[static_cast<std::size_t>(i)] = a.data[i * a.column_stride];
+  return MatrixOf<T>::row_major(row.data(), 1, a.columns);
+}
+
 /// By oneDNN's own threads, or inside a part by this one.
 template <class T>
-void multiply_whole(const MatrixOf<T>& a, const MatrixOf<T>& b, float* product, std::int64_t stride) {
+void multiply_whole(const MatrixOf<T>& left, const MatrixOf<T>& b, float* product, std::int64_t stride) {
+  ScratchScope scratch;
+  const MatrixOf<T> a = with_dense_row(left, scratch);
   const Matrix result{product, a.rows, b.columns, stride, 1};
   const auto compile = [&] {
     return Kernel(describe_primitive<dnnl::matmul>(layout(a), layout(b), layout(result)),
@@ -173,7 +185,9 @@ Key key_of_integers(const MatrixOf<A>& a, const MatrixOf<std::int8_t>& b) {
 }
 
 template <class A>
-void multiply_rows(const MatrixOf<A>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product) {
+void multiply_rows(const MatrixOf<A>& left, const MatrixOf<std::int8_t>& b, std::int32_t* product) {
+  ScratchScope scratch;
+  const MatrixOf<A> a = with_dense_row(left, scratch);
   const auto compile = [&] {
     const dnnl::memory::desc result({a.rows, b.columns}, dnnl::memory::data_type::s32, dnnl::memory::format_tag::ab);
     return Kernel(describe_primitive<dnnl::matmul>(layout(a), layout(b), result),

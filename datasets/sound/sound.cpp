@@ -62,9 +62,10 @@ Sound read_sound(const std::filesystem::path& path) {
   SF_INFO info{};
   const std::unique_ptr<SNDFILE, CloseSound> file = opened(path, info);
   if (info.samplerate < 1 || info.channels < 1) fail(path, " has no samples");
-  // A FLAC stream's head does not say it; of an Ogg file without its last page nobody can.
+  // A FLAC stream's head does not say it; of an Ogg file without its last page nobody can: libsndfile 1.1 calls the
+  // number unknown, 1.2 calls it 0.
   const bool is_unknown = info.frames == SF_COUNT_MAX;
-  if (is_unknown && (info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_OGG)
+  if ((is_unknown || info.frames == 0) && (info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_OGG)
     fail(path, " is cut short: its last page is missing");
   const std::int64_t announced = is_unknown ? 0 : info.frames;
   if (announced > kLongestSeconds * info.samplerate) fail(path, " is longer than an hour");

@@ -16,9 +16,6 @@
 namespace miniqat::importers {
 namespace {
 
-constexpr std::int64_t kOldestOpset = 7;
-constexpr std::int64_t kNewestOpset = 21;
-
 pb::Model read_model(const std::filesystem::path& path) {
   const std::string bytes = read_file(path, INT_MAX);
   pb::Model model;

@@ -9,7 +9,10 @@
 
 namespace miniqat::importers {
 
-/// Reads an ONNX model, opset 7 to 21, of the ops that docs/import.md lists. Throws Error naming the file, and the node
+/// The opsets that are read. From 22 on ONNX 1.23 gives the ops that are imported more types, and no other meaning.
+inline constexpr std::int64_t kOldestOpset = 7, kNewestOpset = 28;
+
+/// Reads an ONNX model of the ops that docs/import.md lists. Throws Error naming the file, and the node
 /// and the reason, for what has no counterpart: nothing is guessed.
 ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions& options = {});
 

@@ -43,6 +43,8 @@ class Unfilled(unittest.TestCase):
                 if name.startswith("__") and (name not in ("__len__", "__iter__", "__next__", "__repr__") or
                                               not any(name in vars(base) for base in of.__mro__[:-1])):
                     continue
+                if name.startswith("_pybind11"):
+                    continue
                 with self.subTest(f"{of.__name__}.{name}"):
                     with self.assertRaisesRegex(TypeError, rf"{of.__name__}.__init__\(\) was not called|incompatible|needs the argument|must be an array"):
                         member = getattr(of, name)
@@ -159,9 +161,11 @@ print("done")
 
     def test_a_loader_after_a_fork_is_an_error(self):
         done = in_python("""
-import miniqat, os, signal
+import miniqat, os, signal, warnings
 train, _ = miniqat.load("synthetic", train_size=64, test_size=10)
 batches = miniqat.Loader(train, batch_size=8)
+# Since 3.12 Python warns of a fork beside threads: the Loader has one, and what a fork does to it is asked here.
+warnings.simplefilter("ignore", DeprecationWarning)
 child = os.fork()
 if child == 0:
     signal.alarm(20)

@@ -31,6 +31,9 @@ Arguments mpirun_line(int ranks, const Arguments& line) {
                                     "OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle"})
     setenv(setting, "1", 1);
   setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
+  // OpenMPI 5 starts ranks by PRRTE, which wants to be told in other words.
+  setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);
+  setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 1);
   return Arguments{mpirun_path(), "-np", std::to_string(ranks)} + line;
 }
 

@@ -25,6 +25,8 @@ TEST(ParseError, IsToldInPlainWords) {
       {"--elements: Value 1e6 not in range 1 to 268435456",
        R"(--elements must be a whole number in 1..268435456, got "1e6")"},
       {"--epochs: Value 2.5 not in range 1 to 9", R"(--epochs must be a whole number in 1..9, got "2.5")"},
+      // As CLI11 says it since 2.4.
+      {"--epochs: Value 2.5 not in range [1 - 9]", R"(--epochs must be a whole number in 1..9, got "2.5")"},
       {"--compare: At least 2 required but received 1", "--compare needs 2 values, got 1"},
       {"--run: At Most 1 required but received 2", "--run was given 2 times, once is the most"},
       {"graph: At Most 2 required but received 4", "graph was given 4 times, 2 times is the most"},

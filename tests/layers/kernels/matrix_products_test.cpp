@@ -1,4 +1,4 @@
-// Products of matrices of integers, as bytes and as bfloat16, beside sums in double: all of them are exact.
+// Products of matrices of integers, as bytes, bfloat16 and float32, beside sums in double: all of them are exact.
 
 #include <gtest/gtest.h>
 
@@ -148,6 +148,10 @@ TEST_F(MatrixProducts, OfSignedBytesAreExact) {
 TEST_F(MatrixProducts, OfBfloat16AreExact) {
   if (!onednn::has_bfloat16()) GTEST_SKIP() << "this processor has no products of bfloat16";
   for_cases([](const MatrixCase& of) { check_product<Bfloat16, Bfloat16, float>(of, -99, 99, -99, 99); });
+}
+
+TEST_F(MatrixProducts, OfFloatsAreExact) {
+  for_cases([](const MatrixCase& of) { check_product<float, float, float>(of, -99, 99, -99, 99); });
 }
 
 }  // namespace
