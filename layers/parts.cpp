@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
+#include "layers/kernels/passed_codes.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/parts.h"
 
@@ -58,10 +60,10 @@ class PartOfWhole {
   int last_ = 0;
 };
 
-void take_part(const Tensor& whole, const Cuts& cuts, Tensor& part) {
-  const float* from = whole.data<float>();
-  float* to = part.data<float>();
-  PartOfWhole(whole.shape(), part.shape(), cuts).for_each_row([=](auto i, auto j, auto length, auto step) {
+/// From the whole to the part: numbers, or bytes that stand for them.
+template <class T>
+void take_part(const PartOfWhole& rows, const T* from, T* to) {
+  rows.for_each_row([=](auto i, auto j, auto length, auto step) {
     if (step == 1)
       std::copy(from + j, from + j + length, to + i);
     else
@@ -69,11 +71,10 @@ void take_part(const Tensor& whole, const Cuts& cuts, Tensor& part) {
   });
 }
 
-/// Leaves all else of the whole as it is.
-void put_part(const Tensor& part, const Cuts& cuts, Tensor& whole) {
-  const float* from = part.data<float>();
-  float* to = whole.data<float>();
-  PartOfWhole(whole.shape(), part.shape(), cuts).for_each_row([=](auto i, auto j, auto length, auto step) {
+/// From the part to the whole, of which all else stays.
+template <class T>
+void put_part(const PartOfWhole& rows, const T* from, T* to) {
+  rows.for_each_row([=](auto i, auto j, auto length, auto step) {
     if (step == 1)
       std::copy(from + i, from + i + length, to + j);
     else
@@ -81,11 +82,25 @@ void put_part(const Tensor& part, const Cuts& cuts, Tensor& whole) {
   });
 }
 
+/// Into a whole of so many elements, of which all else becomes `zero`.
+template <class T>
+void put_part_among(T zero, const PartOfWhole& rows, const T* from, T* to, std::int64_t elements) {
+  parallel_for(elements, kPointwiseGrain,
+               [=](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, zero); });
+  put_part(rows, from, to);
+}
+
+void take_part(const Tensor& whole, const Cuts& cuts, Tensor& part) {
+  take_part(PartOfWhole(whole.shape(), part.shape(), cuts), whole.data<float>(), part.data<float>());
+}
+
+void put_part(const Tensor& part, const Cuts& cuts, Tensor& whole) {
+  put_part(PartOfWhole(whole.shape(), part.shape(), cuts), part.data<float>(), whole.data<float>());
+}
+
 void put_part_among_zeros(const Tensor& part, const Cuts& cuts, Tensor& whole) {
-  float* to = whole.data<float>();
-  parallel_for(whole.elements(), kPointwiseGrain,
-               [=](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, 0.0f); });
-  put_part(part, cuts, whole);
+  put_part_among(0.0f, PartOfWhole(whole.shape(), part.shape(), cuts), part.data<float>(), whole.data<float>(),
+                 whole.elements());
 }
 
 /// The same of float and double, as specified.
@@ -100,7 +115,7 @@ void reference_put_part_among_zeros(const Tensor& part, const Cuts& cuts, Tensor
   });
 }
 
-class SliceOp final : public OpOf<Slice> {
+class SliceOp final : public OpOf<Slice>, public PassesPacked {
  public:
   using OpOf::OpOf;
 
@@ -129,8 +144,16 @@ class SliceOp final : public OpOf<Slice> {
     return {{Shape(extents), DType::kFloat32}};
   }
 
+  PackedForm passed_form(std::span<const TensorSpec> inputs, const PackedForm& form) const override {
+    return passed_on(form, infer(inputs)[0].shape.elements());
+  }
+
   void forward(const ForwardContext& context) const override {
-    take_part(context.input(0), cuts(context.input(0)), context.output(0));
+    const Tensor& x = context.input(0);
+    Tensor& y = context.output(0);
+    if (context.packed_inputs.empty()) return take_part(x, cuts(x), y);
+    take_part(PartOfWhole(x.shape(), y.shape(), cuts(x)), codes_read(context), context.packed->data<std::uint8_t>());
+    finish_codes(context);
   }
 
   void backward(const BackwardContext& context) const override {
@@ -150,7 +173,7 @@ class SliceOp final : public OpOf<Slice> {
 };
 
 /// Its input is a part of its output.
-class PadOp final : public OpOf<Pad> {
+class PadOp final : public OpOf<Pad>, public PassesPacked {
  public:
   using OpOf::OpOf;
 
@@ -171,8 +194,19 @@ class PadOp final : public OpOf<Pad> {
     return {{Shape(extents), DType::kFloat32}};
   }
 
+  PackedForm passed_form(std::span<const TensorSpec> inputs, const PackedForm& form) const override {
+    return passed_on(form, infer(inputs)[0].shape.elements());
+  }
+
   void forward(const ForwardContext& context) const override {
-    put_part_among_zeros(context.input(0), cuts(), context.output(0));
+    const Tensor& x = context.input(0);
+    Tensor& y = context.output(0);
+    if (context.packed_inputs.empty()) return put_part_among_zeros(x, cuts(), y);
+    // Of a NaN grid any code is NaN.
+    const float zero = grid_read(context).zero_point;
+    put_part_among(static_cast<std::uint8_t>(zero == zero ? zero : 0), PartOfWhole(y.shape(), x.shape(), cuts()),
+                   codes_read(context), context.packed->data<std::uint8_t>(), y.shape().elements());
+    finish_codes(context);
   }
 
   void backward(const BackwardContext& context) const override {

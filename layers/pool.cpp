@@ -5,11 +5,13 @@
 #include <type_traits>
 
 #include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"
 #include "layers/chain/chain_fusion.h"
+#include "layers/kernels/passed_codes.h"
 #include "layers/reference/pool.h"
 
 namespace miniqat::layers {
@@ -82,7 +84,7 @@ DType index_type(const PoolAttributes& attributes) {
   return attributes.window[0] * attributes.window[1] <= 256 ? DType::kUInt8 : DType::kInt32;
 }
 
-class MaxPoolOp final : public OpOf<MaxPool>, public ChainMember {
+class MaxPoolOp final : public OpOf<MaxPool>, public PassesPacked, public ChainMember {
  public:
   using OpOf::OpOf;
 
@@ -96,22 +98,14 @@ class MaxPoolOp final : public OpOf<MaxPool>, public ChainMember {
 
   std::optional<ChainRole> chain_role() const override { return chain_role::MaxPooling{attributes_}; }
 
+  PackedForm passed_form(std::span<const TensorSpec> inputs, const PackedForm& form) const override {
+    return passed_on(form, infer(inputs)[0].shape.elements());
+  }
+
   void forward(const ForwardContext& context) const override {
-    const Shape& shape = context.input(0).shape();
-    const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
-    const WindowAxis& rows = geometry.window.rows;
-    const WindowAxis& columns = geometry.window.columns;
-    const float* x = context.input(0).data<float>();
-    float* y = context.output(0).data<float>();
-    const auto run = [&](auto loop, auto* winners) {
-      for_rows(shape[0] * rows.output, columns.output, shape[3],
-               [&](std::int64_t begin, std::int64_t end) { loop(geometry, x, y, winners, begin, end); });
-    };
-    Tensor* saved = context.saved.empty() ? nullptr : context.saved[0];
-    if (index_type(attributes_) == DType::kUInt8)
-      run(MINIQAT_PICK(max_rows_bytes), saved ? saved->data<std::uint8_t>() : nullptr);
-    else
-      run(MINIQAT_PICK(max_rows_words), saved ? saved->data<std::int32_t>() : nullptr);
+    if (!context.packed_inputs.empty()) return packed_forward(context);
+    take_largest_of(context, context.input(0).data<float>(), context.output(0).data<float>(),
+                    MINIQAT_PICK(max_rows_bytes), MINIQAT_PICK(max_rows_words));
   }
 
   void backward(const BackwardContext& context) const override {
@@ -153,6 +147,32 @@ class MaxPoolOp final : public OpOf<MaxPool>, public ChainMember {
       reference::max_pool(window_of(x.shape(), attributes_), x.shape(), d_y.shape(), x.data<T>(), y.data(), source);
       reference::max_pool_backward(x.shape(), source, d_y.data<T>(), d_x->data<T>());
     });
+  }
+
+ private:
+  /// By one of the two loops: where winners are bytes, or words.
+  template <class Number>
+  void take_largest_of(const ForwardContext& context, const Number* x, Number* y, auto bytes, auto words) const {
+    const Shape& shape = context.input(0).shape();
+    const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
+    const WindowAxis& rows = geometry.window.rows;
+    const WindowAxis& columns = geometry.window.columns;
+    const auto run = [&](auto loop, auto* winners) {
+      for_rows(shape[0] * rows.output, columns.output, shape[3],
+               [&](std::int64_t begin, std::int64_t end) { loop(geometry, x, y, winners, begin, end); });
+    };
+    Tensor* saved = context.saved.empty() ? nullptr : context.saved[0];
+    if (index_type(attributes_) == DType::kUInt8)
+      run(bytes, saved ? saved->data<std::uint8_t>() : nullptr);
+    else
+      run(words, saved ? saved->data<std::int32_t>() : nullptr);
+  }
+
+  /// The largest number has the largest code, as scales are positive.
+  void packed_forward(const ForwardContext& context) const {
+    take_largest_of(context, codes_read(context), context.packed->data<std::uint8_t>(),
+                    MINIQAT_PICK(max_code_rows_bytes), MINIQAT_PICK(max_code_rows_words));
+    finish_codes(context);
   }
 };
 

@@ -50,9 +50,7 @@ double allowed_at(const Bounded& wanted, std::int64_t i) {
 
 /// Output 0 from the bytes that the step has left.
 Tensor packed_output(const Plan::ForwardStep& step) {
-  std::vector<TensorSpec> specs;
-  for (const Output& input : step.inputs) specs.push_back(input.spec());
-  return unpacked(*packed_output_of(*step.op, specs, step.context), *step.context.packed, step.outputs[0].shape());
+  return unpacked(step.packed_form, *step.context.packed, step.outputs[0].shape());
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ void show_packed(const Plan::ForwardStep& step) {
   Tensor* output = context.outputs[0];
   if (context.packed == nullptr || output->defined()) return;
   *output = Tensor(output->spec());
-  unpack(*packed_output_of(*step.op, specs_of(context.inputs), context), *context.packed, output->data<float>());
+  unpack(step.packed_form, *context.packed, output->data<float>());
 }
 
 /// Bytes that were fed become the numbers that steps, or an observer, want to read.

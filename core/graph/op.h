@@ -66,11 +66,11 @@ struct ForwardContext : Phase {
   std::vector<Tensor*> saved;
   /// By input: see update_of. Empty where the run updates none.
   std::vector<Tensor*> updates;
-  /// Where forward also leaves output 0 in the form of PacksOutput; null unless the plan wants it. Where the plan wants
+  /// Where forward also leaves output 0 in the form of PacksOutput or PassesPacked; null unless the plan wants it. Where the plan wants
   /// nothing else of it, output 0 is not defined().
   Tensor* packed = nullptr;
-  /// The inputs in that form, and these forms, for an op that ReadsPacked and is to read them so: the inputs themselves
-  /// may hold anything. Empty otherwise.
+  /// The inputs in that form, and these forms, for an op that ReadsPacked or PassesPacked and is to read them so: the
+  /// inputs themselves may hold anything. Empty otherwise.
   std::vector<const Tensor*> packed_inputs;
   std::vector<PackedForm> packed_forms;
   /// What the op rounds. One that reads packed inputs also reads these in backward then, and only these.

@@ -58,6 +58,17 @@ class PacksOutput {
   ~PacksOutput() = default;
 };
 
+/// Output 0 lies on the grid of input 0, the only one: where somebody computes with its bytes, forward makes them of
+/// those of the input (ForwardContext::packed_inputs).
+class PassesPacked {
+ public:
+  /// The form of output 0, of an input in `form` with one grid.
+  virtual PackedForm passed_form(std::span<const TensorSpec> inputs, const PackedForm& form) const = 0;
+
+ protected:
+  ~PassesPacked() = default;
+};
+
 /// An op that can compute with integers (Arithmetic::kInteger) and with rounded factors (FactorRounding) of its inputs.
 class ReadsPacked {
  public:

@@ -90,6 +90,59 @@ void max_rows_words(const PoolGeometry& g, const float* x, float* y, std::int32_
   max_rows(g, x, y, winners, begin, end);
 }
 
+/// Of the codes x of one tap those that are larger take the place of y, and `tap` that of their winner, null or there.
+template <class Index>
+[[gnu::always_inline]] inline void keep_larger_codes(const std::uint8_t* __restrict x, std::int64_t channels, Index tap,
+                                                     std::uint8_t* __restrict y, Index* __restrict winner) {
+  if (winner == nullptr) {
+#pragma omp simd
+    for (std::int64_t c = 0; c < channels; ++c) y[c] = x[c] > y[c] ? x[c] : y[c];
+    return;
+  }
+#pragma omp simd
+  for (std::int64_t c = 0; c < channels; ++c) {
+    winner[c] = x[c] > y[c] ? tap : winner[c];
+    y[c] = x[c] > y[c] ? x[c] : y[c];
+  }
+}
+
+/// As max_rows(), of codes in place of their numbers.
+template <class Index>
+void max_code_rows(const PoolGeometry& g, const std::uint8_t* x, std::uint8_t* y, Index* winners, std::int64_t begin,
+                   std::int64_t end) {
+  const auto& [rows, columns] = g.window;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const Interval ky = taps_of(rows, row % rows.output);
+    const std::int64_t top = row / rows.output * rows.input + rows.source(row % rows.output, 0);
+    for (std::int64_t ox = 0; ox < columns.output; ++ox) {
+      const Interval kx = taps_of(columns, ox);
+      const auto pixel = [&](std::int64_t dy, std::int64_t dx) __attribute__((always_inline)) {
+        return x + ((top + dy) * columns.input + columns.source(ox, 0) + dx) * g.channels;
+      };
+      std::uint8_t* best = y + (row * columns.output + ox) * g.channels;
+      Index* winner = winners ? winners + (row * columns.output + ox) * g.channels : nullptr;
+      const std::uint8_t* first = pixel(ky.begin, kx.begin);
+      for (std::int64_t c = 0; c < g.channels; ++c) best[c] = first[c];
+      if (winner)
+        for (std::int64_t c = 0; c < g.channels; ++c)
+          winner[c] = static_cast<Index>(ky.begin * columns.window + kx.begin);
+      for (std::int64_t dy = ky.begin; dy < ky.end; ++dy)
+        for (std::int64_t dx = dy == ky.begin ? kx.begin + 1 : kx.begin; dx < kx.end; ++dx)
+          keep_larger_codes(pixel(dy, dx), g.channels, static_cast<Index>(dy * columns.window + dx), best, winner);
+    }
+  }
+}
+
+void max_code_rows_bytes(const PoolGeometry& g, const std::uint8_t* x, std::uint8_t* y, std::uint8_t* winners,
+                         std::int64_t begin, std::int64_t end) {
+  max_code_rows(g, x, y, winners, begin, end);
+}
+
+void max_code_rows_words(const PoolGeometry& g, const std::uint8_t* x, std::uint8_t* y, std::int32_t* winners,
+                         std::int64_t begin, std::int64_t end) {
+  max_code_rows(g, x, y, winners, begin, end);
+}
+
 /// Writes to every input pixel of the rows begin..end the sum over the outputs that see it of
 /// term(vector type, index of the output's channel, tap, output row, output column).
 template <class Term>

@@ -39,12 +39,16 @@ struct LayerCase {
   FakeQuantAttributes w = {};
   int w_axes = 1;
   bool relu = true;
+  /// What makes bytes of bytes before the layer, of images of another shape; may be none.
+  Output (*pass)(Graph& graph, Output x) = nullptr;
+  Shape fed = {};
 
+  const Shape& fed_shape() const { return pass != nullptr ? fed : images; }
   std::string text() const {
     return concat(matrix ? "MatMul " : "Conv2D ", images, " by ", filter, ", x ", x.bits, " bits, w ", w.bits,
                   w.symmetric ? " symmetric" : "", w.narrow_range ? " narrow" : "", ", axes ", w_axes, ", stride ",
-                  window.strides[0], ", dilation ", window.dilations[0], relu ? ", Relu" : "", ", ", thread_count(),
-                  " threads");
+                  window.strides[0], ", dilation ", window.dilations[0], relu ? ", Relu" : "",
+                  pass != nullptr ? ", of " : "", pass != nullptr ? fed.str() : "", ", ", thread_count(), " threads");
   }
 };
 
@@ -53,9 +57,10 @@ struct LayerNet {
   Output images, filter, x, w, y, loss;
 
   explicit LayerNet(const LayerCase& c) {
-    images = placeholder(graph, "images", c.images);
+    images = placeholder(graph, "images", c.fed_shape());
     filter = variable(graph, "filter", c.filter, Initializer::truncated_normal(0.5));
     x = fake_quant(graph, "x", c.relu ? layers::relu(graph, "relu", images) : images, c.x, {-0.7, 1.9});
+    if (c.pass != nullptr) x = c.pass(graph, x);
     w = fake_quant(graph, "w", filter, c.w, {-1.2, 0.8}, c.w_axes);
     const Output in =
         c.matrix ? layers::reshape(graph, "rows", x, {.shape = {c.images[0], c.images.elements() / c.images[0]}}) : x;
@@ -75,7 +80,7 @@ struct LayerNet {
 };
 
 Tensor images_of(const LayerCase& c, std::uint64_t key) {
-  Tensor images(c.images);
+  Tensor images(c.fed_shape());
   Random random(key);
   for (float& value : images.values<float>()) value = random.normal();
   return images;
@@ -196,8 +201,8 @@ void check_layer(const LayerCase& c, bool reads_packed) {
   LayerNet net(c);
   EXPECT_EQ(reading_of(net, net.step(true)).packed, reads_packed);
   EXPECT_TRUE(reading_of(net, net.step(true)).floats);
-  // Where nobody asks for them, a chain does not write its floats.
-  EXPECT_EQ(reading_of(net, net.step(false)).floats, !reads_packed || !c.relu);
+  // Where nobody asks for them, a chain does not write its floats, nor does what passes bytes on.
+  EXPECT_EQ(reading_of(net, net.step(false)).floats, !reads_packed || (!c.relu && c.pass == nullptr));
   Session integers(net.graph, {.arithmetic = Arithmetic::kInteger}),
       alone(net.graph, {.arithmetic = Arithmetic::kInteger}), simulated(net.graph);
   for (const std::uint64_t key : {1, 2}) {
@@ -279,6 +284,64 @@ TEST(IntegerLayers, SumsAreExactAndGradientsAsSimulated) {
             check_layer(c, is_exact(c.w));
             if (HasFatalFailure() || HasFailure()) return;
           }
+}
+
+Output pooled(Graph& graph, Output x, std::array<std::int64_t, 2> window, std::array<std::int64_t, 2> strides,
+              Padding padding) {
+  return layers::max_pool(graph, "pool", x, {.window = window, .strides = strides, .padding = padding});
+}
+
+std::vector<LayerCase> passed_bytes() {
+  const auto overlapping = [](Graph& g, Output x) { return pooled(g, x, {3, 3}, {2, 2}, Padding::kSame); };
+  const auto apart = [](Graph& g, Output x) { return pooled(g, x, {2, 2}, {}, Padding::kValid); };
+  const auto many_taps = [](Graph& g, Output x) { return pooled(g, x, {17, 17}, {1, 1}, Padding::kSame); };
+  const auto part = [](Graph& g, Output x) {
+    return layers::slice(g, "slice", x, {.axes = {3, 1}, .starts = {1, 0}, .ends = {18, 8}, .steps = {2, 3}});
+  };
+  const auto padded = [](Graph& g, Output x) {
+    return layers::pad(g, "pad", x, {.paddings = {{0, 0}, {1, 2}, {0, 3}, {0, 0}}});
+  };
+  const auto twice = [](Graph& g, Output x) {
+    const Output pool = pooled(g, x, {3, 2}, {1, 2}, Padding::kSame);
+    return layers::pad(g, "pad", pool, {.paddings = {{0, 0}, {0, 1}, {1, 1}, {2, 3}}});
+  };
+  return {
+      {.images = {2, 4, 5, 9}, .filter = {3, 3, 9, 12}, .pass = overlapping, .fed = {2, 7, 9, 9}},
+      {.images = {3, 3, 4, 33}, .filter = {3, 3, 33, 16}, .pass = apart, .fed = {3, 7, 9, 33}},
+      {.images = {2, 20, 18, 8}, .filter = {3, 3, 8, 7}, .pass = many_taps, .fed = {2, 20, 18, 8}},
+      {.images = {2, 3, 9, 9}, .filter = {3, 3, 9, 12}, .pass = part, .fed = {2, 9, 9, 19}},
+      {.images = {2, 10, 12, 17}, .filter = {5, 3, 17, 12}, .pass = padded, .fed = {2, 7, 9, 17}},
+      {.images = {3, 9, 6, 16}, .filter = {1, 1, 16, 24}, .pass = twice, .fed = {3, 8, 8, 11}},
+      {.images = {33, 8, 8, 16}, .filter = {1024, 40}, .matrix = true, .pass = overlapping, .fed = {33, 15, 16, 16}},
+  };
+}
+
+TEST(IntegerLayers, ReadBytesThatOthersPassOn) {
+  for (const LayerCase& geometry : passed_bytes())
+    for (const std::int64_t bits : {4, 8})
+      for (const bool relu : {false, true}) {
+        LayerCase c = geometry;
+        set_thread_count(relu ? 3 : 1);
+        c.x = quantizer(bits, false, false, bits == 4 ? RangeKind::kLearned : RangeKind::kMovingAverage);
+        c.w = quantizer(bits, bits == 8, false, RangeKind::kLastValue);
+        c.relu = relu;
+        check_layer(c, is_exact(c.w));
+        if (HasFatalFailure() || HasFailure()) return;
+      }
+}
+
+/// Bytes cost time, too.
+TEST(IntegerLayers, PassNoBytesOnThatNobodyReads) {
+  LayerCase c = passed_bytes()[0];
+  c.x = c.w = quantizer(4, false, false, RangeKind::kMovingAverage);
+  if (!is_exact(c.w)) GTEST_SKIP() << "this processor has no exact products of bytes";
+  LayerNet net(c);
+  const PlanRequest request = {.fetches = {layers::relu(net.graph, "reader", net.x)},
+                               .arithmetic = Arithmetic::kInteger};
+  for (const Plan::ForwardStep& step : compile_plan(net.graph, request)->forward) {
+    EXPECT_EQ(step.context.packed, nullptr) << step.node->name();
+    EXPECT_TRUE(step.context.packed_inputs.empty()) << step.node->name();
+  }
 }
 
 /// All products at their largest, of both signs: in 16 bits pairs of them would not fit.

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <ranges>
+#include <set>
+#include <vector>
 
 #include "core/engine/plan/passes.h"
 #include "core/graph/op_interfaces.h"
@@ -45,6 +48,47 @@ std::string why_float(const SelectedNode& selected, const ReadsPacked& reads, co
                                        : concat("no bytes of its ", what, " (", found.giver->op().type(), ")");
 }
 
+/// Ops that pass bytes on (PassesPacked) do so where somebody reads theirs.
+class Passing {
+ public:
+  explicit Passing(Packing& packing) : packing_(packing) {}
+
+  /// Node i may make bytes of those of the tensor `root`.
+  void offer(int i, const SelectedNode& selected, const TensorKey& root) {
+    const auto* passes = as<PassesPacked>(*selected.op);
+    const auto found = packing_.forms.find(root);
+    if (passes == nullptr || found == packing_.forms.end() || found->second.grids != 1 || root.first->inputs().empty())
+      return;
+    packing_.forms.emplace(key_of(selected.outputs[0]), passes->passed_form(selected.input_specs(), found->second));
+    offers_.push_back({.node = i, .from = root, .to = key_of(selected.outputs[0])});
+  }
+
+  /// Makes readers of those whose bytes somebody reads, and forgets the others' forms. `nodes`: all of them.
+  void settle(const SelectedNodes& nodes) {
+    std::set<TensorKey> read;
+    for (const int reader : packing_.readers)
+      for (const Output& input : nodes[static_cast<std::size_t>(reader)].inputs) read.insert(packing_.root_of(input));
+    for (const Offer& offer : std::views::reverse(offers_)) {
+      if (read.contains(offer.to)) {
+        packing_.readers.insert(offer.node);
+        read.insert(offer.from);
+        continue;
+      }
+      packing_.forms.erase(offer.to);
+      std::erase_if(packing_.roots, [&](const auto& view) { return view.second == offer.to; });
+    }
+  }
+
+ private:
+  struct Offer {
+    int node;
+    TensorKey from, to;
+  };
+
+  Packing& packing_;
+  std::vector<Offer> offers_;
+};
+
 }  // namespace
 
 TensorKey Packing::root_of(const Output& output) const { return found_behind(roots, output); }
@@ -55,6 +99,7 @@ Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
   const bool on_integers = request.arithmetic == Arithmetic::kInteger;
   // All views, in whichever arithmetic; packing.roots has those of integers alone.
   Shown shown;
+  Passing passing(packing);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const SelectedNode& selected = nodes[i];
     const int number = static_cast<int>(i);
@@ -68,6 +113,8 @@ Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
       shown[key_of(out)] = root;
       if (on_integers && packing.forms.contains(root)) packing.roots[key_of(out)] = root;
     }
+    if (on_integers && selected.inputs.size() == 1)
+      passing.offer(number, selected, found_behind(shown, selected.inputs[0]));
     const auto* reads = as<ReadsPacked>(*selected.op);
     if (reads == nullptr) continue;
     const InputForms found(selected, packing.forms, shown);
@@ -84,6 +131,7 @@ Packing choose_packing(const SelectedNodes& nodes, const PlanRequest& request) {
       packing.rounds.insert(number);
     }
   }
+  passing.settle(nodes);
   return packing;
 }
 

@@ -136,8 +136,10 @@ class PlanWriter {
       const std::vector<TensorSpec> specs = saved_by(*selected.op, selected.input_specs());
       for (std::size_t k = 0; k < specs.size(); ++k) context.saved.push_back(new_tensor(saved->second[k], specs[k]));
     }
-    if (const auto packed = placed_.packed.find(i); packed != placed_.packed.end())
-      packed_[key_of(first)] = context.packed = new_tensor(packed->second, packing_.forms.at(key_of(first)).spec());
+    if (const auto packed = placed_.packed.find(i); packed != placed_.packed.end()) {
+      step.packed_form = packing_.forms.at(key_of(first));
+      packed_[key_of(first)] = context.packed = new_tensor(packed->second, step.packed_form.spec());
+    }
     if (packing_.rounds.contains(i)) context.rounding = request_.rounding;
     if (packing_.readers.contains(i))
       for (const Output& input : selected.inputs) {

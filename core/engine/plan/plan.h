@@ -31,6 +31,8 @@ struct Plan {
     /// hash_text of the node's name, for its random numbers.
     std::uint64_t name_hash = 0;
     ForwardContext context;
+    /// Of context.packed.
+    PackedForm packed_form = {};
   };
   /// A tensor with several consumers gets its gradient in parts: total += part after the step.
   struct Sum {
