@@ -338,7 +338,8 @@ TEST(IntegerLayers, PassNoBytesOnThatNobodyReads) {
   LayerNet net(c);
   const PlanRequest request = {.fetches = {layers::relu(net.graph, "reader", net.x)},
                                .arithmetic = Arithmetic::kInteger};
-  for (const Plan::ForwardStep& step : compile_plan(net.graph, request)->forward) {
+  const auto plan = compile_plan(net.graph, request);
+  for (const Plan::ForwardStep& step : plan->forward) {
     EXPECT_EQ(step.context.packed, nullptr) << step.node->name();
     EXPECT_TRUE(step.context.packed_inputs.empty()) << step.node->name();
   }
