@@ -90,20 +90,27 @@ void max_rows_words(const PoolGeometry& g, const float* x, float* y, std::int32_
   max_rows(g, x, y, winners, begin, end);
 }
 
-/// Of the codes x of one tap those that are larger take the place of y, and `tap` that of their winner, null or there.
-template <class Index>
-[[gnu::always_inline]] inline void keep_larger_codes(const std::uint8_t* __restrict x, std::int64_t channels, Index tap,
-                                                     std::uint8_t* __restrict y, Index* __restrict winner) {
-  if (winner == nullptr) {
-#pragma omp simd
-    for (std::int64_t c = 0; c < channels; ++c) y[c] = x[c] > y[c] ? x[c] : y[c];
-    return;
-  }
-#pragma omp simd
-  for (std::int64_t c = 0; c < channels; ++c) {
-    winner[c] = x[c] > y[c] ? tap : winner[c];
-    y[c] = x[c] > y[c] ? x[c] : y[c];
-  }
+/// So many codes, a byte each.
+template <int kBytes>
+using Codes [[gnu::vector_size(kBytes), gnu::aligned(1), gnu::may_alias]] = std::uint8_t;
+
+/// The largest code of the taps y x x, as take_largest(): of one channel, or with V of as many as it holds.
+template <class V, class Index>
+[[gnu::always_inline]] inline void take_largest_code(const PoolGeometry& g, const std::uint8_t* from, Interval y,
+                                                     Interval x, std::uint8_t* to, Index* winner) {
+  using Place = std::conditional_t<std::is_same_v<V, std::uint8_t>, Index, V>;
+  const std::int64_t row = g.window.columns.input * g.channels;
+  V best = *reinterpret_cast<const V*>(from + y.begin * row + x.begin * g.channels);
+  Place place = Place{} + static_cast<Index>(y.begin * g.window.columns.window + x.begin);
+  for (std::int64_t ky = y.begin; ky < y.end; ++ky)
+    for (std::int64_t kx = x.begin; kx < x.end; ++kx) {
+      const V code = *reinterpret_cast<const V*>(from + ky * row + kx * g.channels);
+      const auto larger = code > best;
+      best = larger ? code : best;
+      place = larger ? Place{} + static_cast<Index>(ky * g.window.columns.window + kx) : place;
+    }
+  *reinterpret_cast<V*>(to) = best;
+  if (winner) *reinterpret_cast<Place*>(winner) = place;
 }
 
 /// As max_rows(), of codes in place of their numbers.
@@ -116,19 +123,22 @@ void max_code_rows(const PoolGeometry& g, const std::uint8_t* x, std::uint8_t* y
     const std::int64_t top = row / rows.output * rows.input + rows.source(row % rows.output, 0);
     for (std::int64_t ox = 0; ox < columns.output; ++ox) {
       const Interval kx = taps_of(columns, ox);
-      const auto pixel = [&](std::int64_t dy, std::int64_t dx) __attribute__((always_inline)) {
-        return x + ((top + dy) * columns.input + columns.source(ox, 0) + dx) * g.channels;
+      const std::uint8_t* from = x + (top * columns.input + columns.source(ox, 0)) * g.channels;
+      const std::int64_t to = (row * columns.output + ox) * g.channels;
+      const auto take = [&]<class V>(V*, std::int64_t c) __attribute__((always_inline)) {
+        take_largest_code<V>(g, from + c, ky, kx, y + to + c, winners ? winners + to + c : nullptr);
       };
-      std::uint8_t* best = y + (row * columns.output + ox) * g.channels;
-      Index* winner = winners ? winners + (row * columns.output + ox) * g.channels : nullptr;
-      const std::uint8_t* first = pixel(ky.begin, kx.begin);
-      for (std::int64_t c = 0; c < g.channels; ++c) best[c] = first[c];
-      if (winner)
-        for (std::int64_t c = 0; c < g.channels; ++c)
-          winner[c] = static_cast<Index>(ky.begin * columns.window + kx.begin);
-      for (std::int64_t dy = ky.begin; dy < ky.end; ++dy)
-        for (std::int64_t dx = dy == ky.begin ? kx.begin + 1 : kx.begin; dx < kx.end; ++dx)
-          keep_larger_codes(pixel(dy, dx), g.channels, static_cast<Index>(dy * columns.window + dx), best, winner);
+      // Winners in words: windows of more than 256 taps, which are rare.
+      const std::int64_t width = sizeof(Index) > 1 ? 1 : g.channels >= 32 ? 32 : g.channels >= 8 ? 8 : 1;
+      const std::int64_t last = g.channels - width;
+      for (std::int64_t c = 0; c < g.channels; c += width) {
+        const std::int64_t first = std::min(c, last);
+        if constexpr (sizeof(Index) == 1) {
+          if (width == 32) take(static_cast<Codes<32>*>(nullptr), first);
+          if (width == 8) take(static_cast<Codes<8>*>(nullptr), first);
+        }
+        if (width == 1) take(static_cast<std::uint8_t*>(nullptr), first);
+      }
     }
   }
 }
