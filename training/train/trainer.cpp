@@ -234,9 +234,9 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   if (settings.has_shards()) computing.emplace(static_cast<int>(settings.threads_per_shard));
   // Other ranks would wait for the sums of a step that one has given up: they agree on a stop between two steps.
   std::optional<InterruptionScope> together;
-  if (extras.ranks->size() > 1) together.emplace(nullptr);
+  if (extras.ranks.get().size() > 1) together.emplace(nullptr);
   if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
-  TrainingTask task(settings, read_networks(settings), *extras.ranks);
+  TrainingTask task(settings, read_networks(settings), extras.ranks);
   if (std::string note = note_on_rounding(task); !note.empty()) task.report.remarks.push_back(std::move(note));
   // The calibration knows the data that decide between it and the training.
   if (extras.is_stage && !extras.resume)

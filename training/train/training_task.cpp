@@ -142,10 +142,9 @@ void TrainingTask::require_asked_data() const {
 }
 
 void TrainingTask::compute_in_shards() {
-  const ShardOptions options{.range = ranks.range(),
+  const ShardOptions options{.exchange = ranks.exchange(),
                              .threads = static_cast<int>(settings.threads_per_shard),
-                             .at_once = static_cast<int>(settings.slices_at_once()),
-                             .exchange = &ranks.exchange()};
+                             .at_once = static_cast<int>(settings.slices_at_once())};
   session.set_shards(options);
   shared_evaluation = std::make_unique<SharedEvaluation>(evaluation, session_options(settings), options);
 }
