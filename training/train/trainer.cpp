@@ -38,7 +38,8 @@ class Trainer {
         extras_(extras),
         observer_(observer),
         task_(task),
-        life_(task, run, extras, observer),
+        evaluations_(task, run.path().string(), observer),
+        life_(task, run, extras, observer, evaluations_),
         ranges_(task, observer) {}
 
   void run() {
@@ -166,7 +167,7 @@ class Trainer {
     ChanceWatch chance(task_, observer_);
     CoreWatch cores(observer_);
     StateComparison comparison(session, task_.ranks);
-    const std::vector<StepHook*> hooks = {&chance, &cores, &comparison, &ranges_, &life_};
+    const std::vector<StepHook*> hooks = {&chance, &cores, &comparison, &ranges_, &evaluations_, &life_};
     for (bool stops = wants_to_stop(); session.step() < last && !stops;) {
       for (StepHook* hook : hooks) hook->before_step();
       const datasets::Batch& batch = next_batch(*loader);
@@ -179,8 +180,7 @@ class Trainer {
                               .ends_epoch = step % task_.steps_per_epoch == 0,
                               .is_last = step == last,
                               .stops = stops};
-      // A signal may end what the hooks do.
-      life_.note_step(taken);
+      for (StepHook* hook : hooks) hook->note_step(taken);
       for (StepHook* hook : hooks) hook->after_step(taken);
     }
   }
@@ -215,6 +215,7 @@ class Trainer {
   const TrainExtras& extras_;
   RunObserver& observer_;
   TrainingTask& task_;
+  EvaluationWatch evaluations_;
   RunLife life_;
   RangeStart ranges_;
 };

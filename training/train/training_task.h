@@ -35,6 +35,8 @@ class StepHook {
  public:
   virtual ~StepHook() = default;
   virtual void before_step() {}
+  /// Comes for all hooks before the first after_step(), and no signal ends it.
+  virtual void note_step(const TrainedStep&) {}
   virtual void after_step(const TrainedStep&) {}
 };
 

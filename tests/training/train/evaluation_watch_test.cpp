@@ -42,7 +42,7 @@ class EvaluationWatchTest : public RunFixture {
     TrainingTask task(wanted, read_networks(wanted));
     Listener listener;
     EvaluationWatch watch(task, "RUN", listener);
-    for (int i = 0; i < steps; ++i) watch.after_step(loss);
+    for (int i = 0; i < steps; ++i) watch.note_step({.loss = loss});
     Evaluation judged = task.evaluate_now(judging_part(task.data).pictures);
     judged.by_class.clear();
     for (int i = 0; i < evaluations; ++i) watch.after_evaluation(judged);
