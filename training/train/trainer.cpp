@@ -237,7 +237,7 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   std::optional<InterruptionScope> together;
   if (extras.ranks.get().size() > 1) together.emplace(nullptr);
   if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
-  TrainingTask task(settings, read_networks(settings), extras.ranks);
+  TrainingTask task(read_networks(settings), extras.ranks);
   if (std::string note = note_on_rounding(task); !note.empty()) task.report.remarks.push_back(std::move(note));
   // The calibration knows the data that decide between it and the training.
   if (extras.is_stage && !extras.resume)

@@ -112,12 +112,12 @@ TrainingNetworks read_networks(const TrainSettings& settings) {
   for (const std::string& note : made.training.notes)
     if (settings.standards_of.empty() && std::ranges::find(made.report.remarks, note) == made.report.remarks.end())
       made.report.remarks.push_back(note);
+  made.settings = settled(settings, *made.training.task);
   return made;
 }
 
-TrainingTask::TrainingTask(const TrainSettings& wanted, TrainingNetworks networks, distributed::Communicator& all)
+TrainingTask::TrainingTask(TrainingNetworks networks, distributed::Communicator& all)
     : TrainingNetworks(std::move(networks)),
-      settings(settled(wanted, *training.task)),
       ranks(all, static_cast<int>(settings.shards)),
       delays(training.graph),
       session(training.graph, session_options(settings)),
