@@ -167,7 +167,7 @@ void train_as_asked(TrainArguments& arguments, const SettingFlags<TrainSettings>
   const InterruptGuard interrupts;
   const BrokenPipeGuard broken_pipes;
   distributed::Communicator& ranks = distributed::open_ranks();
-  arguments.extras.ranks = &ranks;
+  arguments.extras.ranks = ranks;
   const auto watch = watch_for_dead_ranks(ranks);
   if (ranks.rank() > 0)
     follow_ranks(ranks);

@@ -97,9 +97,9 @@ std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distribut
 }
 
 RankSide lead_ranks(const TrainSettings& settings, const TrainExtras& extras) {
-  require_shards_for(*extras.ranks, settings, extras.resume);
-  distributed::broadcast_text(*extras.ranks, word_to_ranks(settings, extras).dump());
-  return RankSide(*extras.ranks, settings);
+  require_shards_for(extras.ranks, settings, extras.resume);
+  distributed::broadcast_text(extras.ranks, word_to_ranks(settings, extras).dump());
+  return RankSide(extras.ranks, settings);
 }
 
 void follow_ranks(distributed::Communicator& ranks) {
@@ -113,7 +113,7 @@ void follow_ranks(distributed::Communicator& ranks) {
   settings.threads = std::min<std::int64_t>(settings.threads, default_thread_count());
   set_thread_count(static_cast<int>(settings.threads));
   RankSide side(ranks, settings);
-  TrainExtras extras{.ranks = &ranks};
+  TrainExtras extras{.ranks = ranks};
   if (!word["stop_at"].is_null()) extras.stop_at = word["stop_at"].get<std::int64_t>();
   // For what a rank other than the first writes, which nobody wants.
   const WorkingDirectory scratch;

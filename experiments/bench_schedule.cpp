@@ -97,7 +97,7 @@ std::unique_ptr<bench::NoiseTraining> make_training(const char* model, std::int6
   set_thread_count(1);
   auto training = std::make_unique<bench::NoiseTraining>(
       bench::NoiseWorkload{.model = model, .batch = batch, .rewrite = quantize::RewriteOptions{}});
-  training->session().set_shards({.range = exchange.range(), .threads = 1, .at_once = 1, .exchange = &exchange});
+  training->session().set_shards({.exchange = exchange});
   for (int step = 0; step < kWarmUp; ++step) training->step();
   return training;
 }

@@ -56,7 +56,7 @@ int train_in_turns(Communicator& ranks, const std::vector<std::string>& argument
   set_thread_count(1);
   RankExchange exchange(ranks, ranks.size());
   bench::NoiseTraining training(workload);
-  training.session().set_shards({.range = exchange.range(), .threads = 1, .at_once = 1, .exchange = &exchange});
+  training.session().set_shards({.exchange = exchange});
   constexpr int kWarmUp = 10;
   training.warm_up(kWarmUp);
   if (!exchange.leads()) {

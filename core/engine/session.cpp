@@ -117,7 +117,7 @@ void Session::forget_plans() {
 
 void Session::set_shards(const ShardOptions& options) {
   auto steps = std::make_unique<ShardedSteps>(options);
-  if (options.range.total == 1) steps = nullptr;
+  if (steps->range().total == 1) steps = nullptr;
   forget_plans();
   shards_ = std::move(steps);
 }

@@ -92,12 +92,12 @@ class Session {
   /// variable.
   float train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds);
 
-  /// From now on a training step is fed `options.range.count` slices one after the other in each tensor, of the
-  /// placeholders' shape each, out of a batch of `options.range.total` slices. Each slice is computed by itself, with
+  /// From now on a training step is fed the `count` slices of the exchange's range one after the other in each tensor,
+  /// of the placeholders' shape each, out of a batch of `total` slices. Each slice is computed by itself, with
   /// its own batch statistics and provisional ranges; dropout draws by the place in the whole batch. Then loss and
   /// gradients are the means over all slices, gradients added in a balanced binary tree. What ops observe is put
   /// together and stored once: ranges enclose those of all slices, moving statistics take the moments of the whole
-  /// batch. The bits depend on range.total and threads alone. With all else at its default, back to steps of one batch.
+  /// batch. The bits depend on `total` and threads alone. With a total of 1, back to steps of one batch.
   /// Runs that do not train are as always. Throws what ShardedSteps throws.
   void set_shards(const ShardOptions& options);
 

@@ -92,14 +92,13 @@ class LoneExchange final : public ShardExchange {
 
 /// How a session computes training steps whose batch is several slices of the size that the graph's placeholders have.
 struct ShardOptions {
-  /// The slices that are fed: `range.count` of `range.total`, those of the exchange.
-  ShardRange range = {};
-  /// The threads that compute each slice. Like `range.total`, and unlike all else here, it may change the bits.
+  /// To the processes that compute the other slices; must stay. Its range() has the slices that are fed.
+  ShardExchange& exchange;
+  /// The threads that compute each slice. Like the number of all slices, and unlike all else here, it may change the
+  /// bits.
   int threads = 1;
   /// The most slices that are computed side by side.
   int at_once = 1;
-  /// To the processes that compute the other slices; must stay. Unset: this process computes all of them.
-  ShardExchange* exchange = nullptr;
 };
 
 }  // namespace miniqat

@@ -62,11 +62,12 @@ GradientTree::Sum GradientTree::kept(Sums& sums, const Sum& sum, bool stays) {
 
 namespace {
 
-const ShardRange& checked(const ShardOptions& options) {
-  require_subtree(options.range);
+ShardRange checked_range(const ShardOptions& options) {
+  const ShardRange range = options.exchange.range();
+  require_subtree(range);
   if (options.threads < 1) fail("a slice needs at least 1 thread, not ", options.threads);
   if (options.at_once < 1) fail("at least 1 slice must be computed at once, not ", options.at_once);
-  return options.range;
+  return range;
 }
 
 /// Calls abandon() unless the step has come to the exchange's combine().
@@ -104,17 +105,12 @@ std::vector<std::vector<std::size_t>> completion(const Plan& plan) {
 }  // namespace
 
 ShardedSteps::ShardedSteps(const ShardOptions& options)
-    : range_(checked(options)),
-      alone_(range_.total),
-      exchange_(options.exchange != nullptr ? *options.exchange : alone_),
-      threads_(std::min(options.at_once, options.range.count) * options.threads),
-      workers_(std::min(options.at_once, options.range.count), options.threads),
+    : exchange_(options.exchange),
+      range_(checked_range(options)),
+      threads_(std::min(options.at_once, range_.count) * options.threads),
+      workers_(std::min(options.at_once, range_.count), options.threads),
       statistics_(static_cast<std::size_t>(range_.count)),
-      losses_(static_cast<std::size_t>(range_.count)) {
-  if (exchange_.range() != range_)
-    fail("the session has ", range_.count, " of ", range_.total,
-         " shards, but its exchange is for other shards, or it has none");
-}
+      losses_(static_cast<std::size_t>(range_.count)) {}
 
 ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, const BindVariables& bind_variables) {
   request.slice = true;

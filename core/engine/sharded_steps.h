@@ -118,10 +118,8 @@ class ShardedSteps {
   void combine_statistics();
   void store_observed(ShardedPlan& plan, Backend backend) const;
 
-  ShardRange range_;
-  LoneExchange alone_;
-  /// To the other processes, or alone_.
   ShardExchange& exchange_;
+  const ShardRange range_;
   const int threads_;
   WorkerThreads workers_;
   std::map<std::string, ShardedPlan> plans_;

@@ -119,9 +119,9 @@ class Decider {
 
   void quantize_layers() {
     for (const LayerMatch& match : decisions_.search.matches) {
-      LayerSettings settings = settings_.of(match);
-      LayerDecision& layer = decisions_.layers.emplace_back(
-          LayerDecision{.match = &match, .settings = settings, .by_pattern = settings_.by_pattern(settings.bits)});
+      const LayerBits* bits = settings_.patterns().first_match(match.layer->name());
+      LayerDecision& layer = decisions_.layers.emplace_back(LayerDecision{
+          .match = &match, .settings = settings_.of(match, bits), .by_pattern = settings_.by_pattern(bits)});
       quantize_weights(layer);
       quantize_outputs(layer);
     }
@@ -176,10 +176,10 @@ class Decider {
     const std::span<const LayerBits> list = settings_.patterns().list();
     const std::span<const LayerDecision> layers = decisions_.layers;
     const std::span<const LayerSkip> skips = decisions_.search.skips;
-    std::unordered_set<const LayerBits*> winners;
+    std::unordered_set<std::string_view> winners;
     std::vector<std::string_view> names;
     for (const LayerDecision& layer : layers) {
-      winners.insert(layer.settings.bits);
+      winners.insert(layer.settings.pattern);
       names.push_back(layer.match->layer->name());
     }
     for (const LayerSkip& skip : skips) names.push_back(skip.layer->name());
@@ -188,8 +188,10 @@ class Decider {
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::size_t first = first_layers[i];
       patterns.push_back(
-          {.bits = &list[i],
-           .decides = winners.contains(&list[i]),
+          {.pattern = list[i].pattern,
+           .has_sums_bits = list[i].sums_bits.has_value(),
+           .has_ema_decay = list[i].ema_decay.has_value(),
+           .decides = winners.contains(list[i].pattern),
            .layer = first < layers.size() ? &layers[first] : nullptr,
            .skip = layers.size() <= first && first < names.size() ? &skips[first - layers.size()] : nullptr});
     }

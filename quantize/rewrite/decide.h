@@ -70,7 +70,8 @@ struct LayerDecision {
 
 /// What became of one of RewriteOptions::layer_bits.
 struct PatternDecision {
-  const LayerBits* bits = nullptr;
+  std::string pattern;
+  bool has_sums_bits = false, has_ema_decay = false;
   /// Whether it comes first for some layer.
   bool decides = false;
   /// The first layer that it matches, or the first one that was skipped; both null where it matches none.
@@ -152,7 +153,6 @@ struct Decisions {
 /// transpose_b or with its weights on the left keeps one range per tensor, as does a weight whose users differ.
 ///
 /// Throws Error for a layer with one range of weights before a batch norm that is folded late.
-/// `options` must stay, since the table points to their layer_bits.
 Decisions decide(const Graph& graph, LayerSearch search, const RewriteOptions& options, bool is_training);
 
 /// The quantizer that reads the tensor, directly or through Reshape and Identity, or null.

@@ -34,9 +34,10 @@ void check_steps(const char* option, std::int64_t steps) {
 
 }  // namespace
 
-LayerSettings::LayerSettings(const RewriteOptions& options, const LayerBits* own, LayerPlace place) : bits(own) {
+LayerSettings::LayerSettings(const RewriteOptions& options, const LayerBits* own, LayerPlace place) {
   static const LayerBits kNone;
   const LayerBits& layer = own ? *own : kNone;
+  pattern = layer.pattern;
   ask_of_weights(options, layer, place);
   ask_of_output(options, layer, place);
 }
@@ -183,8 +184,8 @@ LayerSettings LayerSettingsIndex::of_inputs() const {
   return LayerSettings(own);
 }
 
-LayerSettings LayerSettingsIndex::of(const LayerMatch& match) const {
-  return LayerSettings(options_, bits_.first_match(match.layer->name()),
+LayerSettings LayerSettingsIndex::of(const LayerMatch& match, const LayerBits* bits) const {
+  return LayerSettings(options_, bits,
                        {.is_first = first_.contains(match.layer), .is_last = last_.contains(match.layer)});
 }
 

@@ -42,7 +42,8 @@ class LayerSettings {
   bool widens_sums = false;
   /// The bits that are asked for residual sums, if any are.
   std::optional<std::int64_t> sums_bits;
-  const LayerBits* bits = nullptr;
+  /// The pattern of the LayerBits that changed them; "" for none.
+  std::string pattern;
 
  private:
   void ask_of_weights(const RewriteOptions& options, const LayerBits& layer, LayerPlace place);
@@ -62,7 +63,7 @@ class LayerSettingsIndex {
   /// `options` must stay. Looks at the graph once, here.
   LayerSettingsIndex(const Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options);
 
-  LayerSettings of(const LayerMatch& match) const;
+  LayerSettings of(const LayerMatch& match, const LayerBits* bits) const;
   /// The settings of layers that a pattern decides about, or none (null), and that are no ends of the network.
   LayerSettings by_pattern(const LayerBits* bits) const { return LayerSettings(options_, bits); }
   /// The settings of quantizers behind layers that belong to none.

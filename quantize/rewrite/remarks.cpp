@@ -36,13 +36,10 @@ std::vector<std::string> names_of_layers(const Decisions& decisions) {
 
 /// Why a pattern decides about no layer.
 std::string why_unused(const PatternDecision& pattern) {
-  if (pattern.layer) {
-    const LayerDecision& lost = *pattern.layer;
-    return concat("never comes first: ", lost.match->layer->name(), " goes to ", quote(lost.settings.bits->pattern));
-  }
-  if (pattern.skip)
-    return concat("matches no quantized layer: ", pattern.skip->layer->name(), " was skipped (", pattern.skip->reason,
-                  ")");
+  if (const LayerDecision* lost = pattern.layer)
+    return concat("never comes first: ", lost->match->layer->name(), " goes to ", quote(lost->settings.pattern));
+  if (const LayerSkip* skip = pattern.skip)
+    return concat("matches no quantized layer: ", skip->layer->name(), " was skipped (", skip->reason, ")");
   return "matches no layer";
 }
 
@@ -86,11 +83,11 @@ struct PatternOutputs {
   bool averages = false;
 };
 
-std::unordered_map<const LayerBits*, PatternOutputs> outputs_by_pattern(const Decisions& decisions) {
+std::unordered_map<std::string_view, PatternOutputs> outputs_by_pattern(const Decisions& decisions) {
   const std::int64_t usual_sums = decisions.others.sums_bits.value_or(0);
-  std::unordered_map<const LayerBits*, PatternOutputs> outputs;
+  std::unordered_map<std::string_view, PatternOutputs> outputs;
   for (const LayerDecision& layer : decisions.layers) {
-    PatternOutputs& found = outputs[layer.settings.bits];
+    PatternOutputs& found = outputs[layer.settings.pattern];
     for (const TensorDecision& output : layer.outputs) {
       found.sums |= decisions.sums.keep(*output.producer);
       found.wide_sums |= layer.settings.widens_sums || usual_sums > layer.settings.output.attributes.bits;
@@ -101,13 +98,13 @@ std::unordered_map<const LayerBits*, PatternOutputs> outputs_by_pattern(const De
 }
 
 /// The settings of a pattern that change nothing.
-std::vector<std::string> idle_settings(const LayerBits& bits, const PatternOutputs& outputs) {
+std::vector<std::string> idle_settings(const PatternDecision& pattern, const PatternOutputs& outputs) {
   std::vector<std::string> idle;
-  if (bits.sums_bits && !outputs.sums)
+  if (pattern.has_sums_bits && !outputs.sums)
     idle.emplace_back("sums_bits has no effect: no output of its layers is part of a residual sum");
-  else if (bits.sums_bits && !outputs.wide_sums)
+  else if (pattern.has_sums_bits && !outputs.wide_sums)
     idle.emplace_back("sums_bits has no effect: the outputs of its layers have no fewer bits");
-  if (bits.ema_decay && !outputs.averages)
+  if (pattern.has_ema_decay && !outputs.averages)
     idle.emplace_back("ema_decay has no effect: no range of its layers' outputs is an average");
   return idle;
 }
@@ -125,16 +122,15 @@ std::vector<std::string> notes_on_layer_bits(const Decisions& decisions) {
   const auto outputs = outputs_by_pattern(decisions);
   int suggestions = 0;
   for (const PatternDecision& pattern : decisions.patterns) {
-    const std::string text = concat(kSource, "pattern ", quote(pattern.bits->pattern));
+    const std::string text = concat(kSource, "pattern ", quote(pattern.pattern));
     if (pattern.decides) {
-      for (const std::string& idle : idle_settings(*pattern.bits, outputs.at(pattern.bits)))
+      for (const std::string& idle : idle_settings(pattern, outputs.at(pattern.pattern)))
         notes.push_back(concat(text, ": ", idle));
       continue;
     }
-    const bool suggests =
-        pattern.matches_none() && is_literal(pattern.bits->pattern) && suggestions++ < kMostSuggestions;
-    notes.push_back(concat(text, " is unused: it ", why_unused(pattern),
-                           suggests ? did_you_mean(pattern.bits->pattern, names) : ""));
+    const bool suggests = pattern.matches_none() && is_literal(pattern.pattern) && suggestions++ < kMostSuggestions;
+    notes.push_back(
+        concat(text, " is unused: it ", why_unused(pattern), suggests ? did_you_mean(pattern.pattern, names) : ""));
   }
   Disagreements disagreements;
   for (const LayerDecision& layer : decisions.layers) disagreements.add(layer);

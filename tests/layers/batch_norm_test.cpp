@@ -9,6 +9,7 @@
 #include "layers/mean.h"
 #include "tests/errors.h"
 #include "tests/layers/op_runner.h"
+#include "tests/sliced_session.h"
 
 namespace miniqat::layers::batch_norm_test {
 namespace {
@@ -194,8 +195,7 @@ TEST(BatchNorm, ASessionRefusesToTrainOnOneNumberAChannel) {
 TEST(BatchNorm, ASliceOfOneIsOneNumber) {
   Normalised net({1, 3});
   const Output loss = mean(net.graph, "loss", net.y, {.axes = {0, 1}});
-  Session session(net.graph);
-  session.set_shards({.range = {.total = 2, .first = 0, .count = 2}});
+  testing::SlicedSession session(net.graph, 2);
   const RunRequest request{
       .fetches = {loss}, .gradients_of = loss, .gradient_targets = {net.graph.output_at("gamma")}, .training = true};
   for (const char* attempt : {"first", "second"})

@@ -20,6 +20,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
+#include "tests/sliced_session.h"
 #include "tests/thread_counts.h"
 
 namespace miniqat::quantize::byte_feeds_test {
@@ -106,13 +107,11 @@ Trained trained(const ByteCase& c, bool bytes) {
     return {{net.images, bytes ? pictures : CodedTensor(meaning_of(pictures))}, {net.labels, labels}};
   };
   Trained result;
-  std::optional<Session> session;
+  std::optional<testing::SlicedSession> session;
   for (int step = 0; step < kSteps; ++step) {
     if (step == 0 || step == kStop) {
       const Safetensors content = session ? session->checkpoint() : Safetensors();
-      session.emplace(net.graph, options);
-      if (c.shards > 0)
-        session->set_shards({.range = {.total = slices, .first = 0, .count = slices}, .threads = 1, .at_once = 2});
+      session.emplace(net.graph, slices, 2, options);
       if (step == kStop) session->restore(content, Session::Restore::kExact, "the first session");
     }
     result.losses.push_back(session->train_step(net.loss, sgd, feeds_of(step, slices)));
@@ -201,10 +200,8 @@ TEST(ByteFeeds, AStepThatFailsNamesTheSameNode) {
     const ByteCase c = {.model = "lenet5", .batch = 4, .rewrite = RewriteOptions{}, .shards = shards};
     const auto error = [&](bool bytes) {
       Net net(c);
-      Session session(net.graph);
       const int slices = std::max(1, shards);
-      if (shards > 0)
-        session.set_shards({.range = {.total = slices, .first = 0, .count = slices}, .threads = 1, .at_once = 1});
+      testing::SlicedSession session(net.graph, slices);
       const CodedTensor pictures(random_codes({slices * c.batch, 28, 28, 1}, 3), {3e38f, 0});
       return error_of([&] {
         session.train_step(net.loss, optim::Sgd({}),
@@ -280,9 +277,8 @@ TEST(ByteFeeds, WrongOnesAreRefused) {
   refuse({{x, good}}, {"[Placeholder \"n\"]", "must be fed"});
   Graph other;
   refuse({{placeholder(other, "x", {4, 2}), good}, {n, labels}}, {"not of this graph"});
-  Session session(graph);
+  testing::SlicedSession session(graph, 2);
   EXPECT_EQ(error_of([&] { session.run({.fetches = {loss}}, {{x, good}, {n, labels}}); }), "");
-  session.set_shards({.range = {.total = 2, .first = 0, .count = 2}, .threads = 1, .at_once = 1});
   const auto sharded_error = [&](const CodedTensor& pictures) {
     return error_of([&] {
       session.train_step(loss, optim::Sgd({}), {{x, pictures}, {n, Tensor({8}, DType::kInt32)}});

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -11,16 +12,13 @@
 #include "core/tensors/random.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
+#include "tests/sliced_session.h"
 
 namespace miniqat::quantize::sharded_ranges_test {
 namespace {
 
 constexpr int kShards = 4;
 constexpr std::int64_t kSlice = 6, kChannels = 3;
-
-ShardOptions in_shards(int at_once) {
-  return {.range = {.total = kShards, .first = 0, .count = kShards}, .threads = 1, .at_once = at_once};
-}
 
 /// `body` makes a tensor of x [batch, 3]; the loss is the mean of it times w.
 struct Net {
@@ -52,9 +50,9 @@ Tensor batch_of(int step) {
 template <class Body>
 std::map<std::string, std::vector<double>> trained(const Body& body, const SessionOptions& options, int at_once,
                                                    int steps = 3) {
-  Net net(at_once == 0 ? kShards * kSlice : kSlice, body);
-  Session session(net.graph, options);
-  if (at_once > 0) session.set_shards(in_shards(at_once));
+  const int slices = at_once == 0 ? 1 : kShards;
+  Net net(kShards * kSlice / slices, body);
+  testing::SlicedSession session(net.graph, slices, std::max(at_once, 1), options);
   for (int step = 1; step <= steps; ++step) session.run(net.step(), {{net.x, batch_of(step)}});
   std::map<std::string, std::vector<double>> values;
   for (const auto& [name, tensor] : session.variables()) {
@@ -110,8 +108,7 @@ TEST(ShardedRangesTest, PerChannelBeforeItsDelayAndInAChain) {
 /// A quantizer that a batch with a NaN meets keeps its range, whichever slice has it.
 TEST(ShardedRangesTest, ANanInOneSliceKeepsTheRange) {
   Net net(kSlice, [](Graph& graph, Output x) { return quantized(graph, x, {.range = RangeKind::kLastValue}); });
-  Session session(net.graph);
-  session.set_shards(in_shards(2));
+  testing::SlicedSession session(net.graph, kShards, 2);
   RunRequest step = net.step();
   session.run(step, {{net.x, batch_of(1)}});
   const float before = *session.variable("q/max").data<float>();
@@ -138,7 +135,8 @@ TEST(ShardedRangesTest, WeightsAreCountedOnce) {
 TEST(ShardedRangesTest, GradientsOfRangesAndDampeningAreOfTheWholeBatch) {
   const auto gradients = [](int at_once) {
     std::vector<Output> targets;
-    Net net(at_once == 0 ? kShards * kSlice : kSlice, [&](Graph& graph, Output x) {
+    const int slices = at_once == 0 ? 1 : kShards;
+    Net net(kShards * kSlice / slices, [&](Graph& graph, Output x) {
       const Output weights = variable(graph, "weights", {kChannels}, Initializer::truncated_normal(1));
       const Output y = fake_quant(graph, "a", x, {.bits = 4, .range = RangeKind::kLearned}, {-1.5, 2});
       const Output v = fake_quant(
@@ -146,8 +144,8 @@ TEST(ShardedRangesTest, GradientsOfRangesAndDampeningAreOfTheWholeBatch) {
       targets = {weights, y.node->input(1), y.node->input(2), v.node->input(1), v.node->input(2)};
       return layers::mul(graph, "product", y, v);
     });
-    Session session(net.graph, {.backend = Backend::kReference, .precision = DType::kFloat64});
-    if (at_once > 0) session.set_shards(in_shards(at_once));
+    testing::SlicedSession session(net.graph, slices, std::max(at_once, 1),
+                                   {.backend = Backend::kReference, .precision = DType::kFloat64});
     const RunRequest request{
         .fetches = {net.loss}, .gradients_of = net.loss, .gradient_targets = targets, .training = true};
     return session.run(request, {{net.x, batch_of(1)}}).gradients;
@@ -231,8 +229,7 @@ TEST(ShardedRangesTest, GradientsAreTheMeanOfThoseOfTheSlices) {
     parts.push_back(gradient_of(net, session, x.slice(slice * shape.elements(), shape)));
   }
   Net net = make();
-  Session session(net.graph);
-  session.set_shards(in_shards(2));
+  testing::SlicedSession session(net.graph, kShards, 2);
   const Tensor mean = gradient_of(net, session, x);
   const auto part = [&](int slice, std::int64_t c) { return parts[static_cast<std::size_t>(slice)].data<float>()[c]; };
   for (std::int64_t c = 0; c < kChannels; ++c) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <span>
-#include <stdexcept>
 
 #include "datasets/loader.h"
 
@@ -20,14 +19,13 @@ SharedEvaluation::SharedEvaluation(const Classifier& classifier, const SessionOp
       task_(*classifier.task),
       outputs_(classifier.outputs()),
       workers_(options.at_once, options.threads) {
-  if (options.exchange == nullptr) throw std::invalid_argument("SharedEvaluation needs an exchange");
   for (int worker = 0; worker < workers_.count(); ++worker)
     copies_.push_back(std::make_unique<Copy>(classifier, session));
 }
 
 Evaluation SharedEvaluation::evaluate(const Safetensors& checkpoint, const datasets::Dataset& dataset) {
   const std::int64_t size = copies_.front()->images.shape()[0], batches = (dataset.size() + size - 1) / size;
-  const ShardRange& shards = options_.range;
+  const ShardRange shards = options_.exchange.range();
   const std::int64_t first = batches * shards.first / shards.total;
   const std::int64_t last = batches * (shards.first + shards.count) / shards.total;
   const auto each = static_cast<std::int64_t>(task_.scores(outputs_));
@@ -48,7 +46,7 @@ Evaluation SharedEvaluation::evaluate(const Safetensors& checkpoint, const datas
   });
   std::vector<std::int64_t> bits(scores.size());
   std::ranges::transform(scores, bits.begin(), [](double score) { return std::bit_cast<std::int64_t>(score); });
-  options_.exchange->add_up(bits);
+  options_.exchange.add_up(bits);
   std::ranges::transform(bits, scores.begin(), [](std::int64_t one) { return std::bit_cast<double>(one); });
   return task_.conclude({.scores = scores,
                          .each = static_cast<std::size_t>(each),

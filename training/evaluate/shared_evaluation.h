@@ -15,8 +15,7 @@ namespace miniqat::training {
 /// many batches are at a time and however many processes there are.
 class SharedEvaluation {
  public:
-  /// `classifier` is copied. Of `options`, `threads` is for each batch, `at_once` for batches, and the exchange is
-  /// set.
+  /// `classifier` is copied. Of `options`, `threads` is for each batch, `at_once` for batches.
   SharedEvaluation(const Classifier& classifier, const SessionOptions& session, const ShardOptions& options);
 
   /// With the variables of a checkpoint. All processes of the exchange call this with the same data set.

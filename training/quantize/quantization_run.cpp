@@ -141,7 +141,7 @@ class QuantizationRun {
     try {
       // What is wrong with the settings of the training is found before the calibration.
       {
-        const TrainingTask task(plan_.training, read_networks(plan_.training));
+        const TrainingTask task(read_networks(plan_.training));
         require_roundable(task);
         if (source_.is_run())
           if (const std::string note =

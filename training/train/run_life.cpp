@@ -69,13 +69,14 @@ void Pace::resume() {
   running_ = true;
 }
 
-RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
+RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer,
+                 EvaluationWatch& watch)
     : task_(task),
       run_(run),
       extras_(extras),
       observer_(observer),
       save_interval_(task.settings.save_every),
-      watch_(task, run.path().string(), observer),
+      watch_(watch),
       pace_(task.settings.batch_size) {}
 
 /// A run that has metrics has had a checkpoint as well: one that is missing then was lost otherwise, and is missed.
@@ -280,7 +281,6 @@ StepReport RunLife::report_of_step(double loss) {
 
 void RunLife::note_step(const TrainedStep& step) {
   last_loss_ = step.loss;
-  watch_.after_step(step.loss);
   if (step.step % task_.settings.log_every == 0 || step.step == task_.total_steps) log_step();
 }
 

@@ -55,7 +55,8 @@ class Pace {
 class RunLife : public StepHook {
  public:
   /// All of them must stay; the directory is locked.
-  RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer);
+  RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer,
+          EvaluationWatch& watch);
 
   /// A new run's first files, or the checkpoint of the one that goes on; all ranks are where the leader is then. Throws
   /// UsageError, having changed nothing, for a --stop-at that is over or beyond the end, and a run that would become
@@ -72,7 +73,7 @@ class RunLife : public StepHook {
   StepReport report_of_step(double loss);
   /// The step's line of metrics.jsonl when that is due: before the checkpoint, which knows no step that the metrics do
   /// not.
-  void note_step(const TrainedStep& step);
+  void note_step(const TrainedStep& step) override;
   /// Unless it is the last, the checkpoint when that is due, with the accuracy at the end of an epoch. A signal may end
   /// that evaluation with an Interruption, here and in start(): a run that goes on makes up for it.
   void after_step(const TrainedStep& step) override;
@@ -118,7 +119,7 @@ class RunLife : public StepHook {
   const TrainExtras& extras_;
   RunObserver& observer_;
   const SaveInterval save_interval_;
-  EvaluationWatch watch_;
+  EvaluationWatch& watch_;
   Pace pace_;
   /// What the processes took that stopped before this one.
   double seconds_before_ = 0;

@@ -41,7 +41,7 @@ struct TrainExtras {
   Profile* profile = nullptr;
   /// The processes that compute a batch's shards; must stay. The first of them leads, keeps the run directory and
   /// decides; the others follow it.
-  distributed::Communicator* ranks = &distributed::alone();
+  std::reference_wrapper<distributed::Communicator> ranks = distributed::alone();
 };
 
 /// The command line that goes on with the run.

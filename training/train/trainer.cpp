@@ -38,7 +38,8 @@ class Trainer {
         extras_(extras),
         observer_(observer),
         task_(task),
-        life_(task, run, extras, observer),
+        evaluations_(task, run.path().string(), observer),
+        life_(task, run, extras, observer, evaluations_),
         ranges_(task, observer) {}
 
   void run() {
@@ -166,7 +167,7 @@ class Trainer {
     ChanceWatch chance(task_, observer_);
     CoreWatch cores(observer_);
     StateComparison comparison(session, task_.ranks);
-    const std::vector<StepHook*> hooks = {&chance, &cores, &comparison, &ranges_, &life_};
+    const std::vector<StepHook*> hooks = {&chance, &cores, &comparison, &ranges_, &evaluations_, &life_};
     for (bool stops = wants_to_stop(); session.step() < last && !stops;) {
       for (StepHook* hook : hooks) hook->before_step();
       const datasets::Batch& batch = next_batch(*loader);
@@ -179,8 +180,7 @@ class Trainer {
                               .ends_epoch = step % task_.steps_per_epoch == 0,
                               .is_last = step == last,
                               .stops = stops};
-      // A signal may end what the hooks do.
-      life_.note_step(taken);
+      for (StepHook* hook : hooks) hook->note_step(taken);
       for (StepHook* hook : hooks) hook->after_step(taken);
     }
   }
@@ -215,6 +215,7 @@ class Trainer {
   const TrainExtras& extras_;
   RunObserver& observer_;
   TrainingTask& task_;
+  EvaluationWatch evaluations_;
   RunLife life_;
   RangeStart ranges_;
 };
@@ -234,9 +235,9 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   if (settings.has_shards()) computing.emplace(static_cast<int>(settings.threads_per_shard));
   // Other ranks would wait for the sums of a step that one has given up: they agree on a stop between two steps.
   std::optional<InterruptionScope> together;
-  if (extras.ranks->size() > 1) together.emplace(nullptr);
+  if (extras.ranks.get().size() > 1) together.emplace(nullptr);
   if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
-  TrainingTask task(settings, read_networks(settings), *extras.ranks);
+  TrainingTask task(read_networks(settings), extras.ranks);
   if (std::string note = note_on_rounding(task); !note.empty()) task.report.remarks.push_back(std::move(note));
   // The calibration knows the data that decide between it and the training.
   if (extras.is_stage && !extras.resume)

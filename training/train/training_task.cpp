@@ -112,12 +112,12 @@ TrainingNetworks read_networks(const TrainSettings& settings) {
   for (const std::string& note : made.training.notes)
     if (settings.standards_of.empty() && std::ranges::find(made.report.remarks, note) == made.report.remarks.end())
       made.report.remarks.push_back(note);
+  made.settings = settled(settings, *made.training.task);
   return made;
 }
 
-TrainingTask::TrainingTask(const TrainSettings& wanted, TrainingNetworks networks, distributed::Communicator& all)
+TrainingTask::TrainingTask(TrainingNetworks networks, distributed::Communicator& all)
     : TrainingNetworks(std::move(networks)),
-      settings(settled(wanted, *training.task)),
       ranks(all, static_cast<int>(settings.shards)),
       delays(training.graph),
       session(training.graph, session_options(settings)),
@@ -142,10 +142,9 @@ void TrainingTask::require_asked_data() const {
 }
 
 void TrainingTask::compute_in_shards() {
-  const ShardOptions options{.range = ranks.range(),
+  const ShardOptions options{.exchange = ranks.exchange(),
                              .threads = static_cast<int>(settings.threads_per_shard),
-                             .at_once = static_cast<int>(settings.slices_at_once()),
-                             .exchange = &ranks.exchange()};
+                             .at_once = static_cast<int>(settings.slices_at_once())};
   session.set_shards(options);
   shared_evaluation = std::make_unique<SharedEvaluation>(evaluation, session_options(settings), options);
 }

@@ -35,11 +35,15 @@ class StepHook {
  public:
   virtual ~StepHook() = default;
   virtual void before_step() {}
+  /// Comes for all hooks before the first after_step(), and no signal ends it.
+  virtual void note_step(const TrainedStep&) {}
   virtual void after_step(const TrainedStep&) {}
 };
 
-/// Data, and the graphs of a training and of its evaluation.
+/// Settings, data, and the graphs of a training and of its evaluation.
 struct TrainingNetworks {
+  /// With the task that the data have, its ranges and its learning rate.
+  TrainSettings settings;
   datasets::Splits data;
   Classifier training;
   /// The network of a model file as it was read, a graph JSON; "" for a model that has a name.
@@ -59,11 +63,9 @@ TrainingNetworks read_networks(const TrainSettings& settings);
 /// The parts of a training run, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing of
 /// files.
 struct TrainingTask : TrainingNetworks {
-  /// With the read_networks() of `wanted`. Throws UsageError for an impossible --reestimate, and Error if the data set
-  /// is smaller than a batch, and for a batch norm that would get one number a channel.
-  /// `ranks`, the processes that share the shards, must stay.
-  TrainingTask(const TrainSettings& wanted, TrainingNetworks networks,
-               distributed::Communicator& ranks = distributed::alone());
+  /// Throws UsageError for an impossible --reestimate, and Error if the data set is smaller than a batch, and for a
+  /// batch norm that would get one number a channel. `ranks`, the processes that share the shards, must stay.
+  explicit TrainingTask(TrainingNetworks networks, distributed::Communicator& ranks = distributed::alone());
   TrainingTask(const TrainingTask&) = delete;
 
   /// In steps.
@@ -85,8 +87,6 @@ struct TrainingTask : TrainingNetworks {
   /// With the training session's variables of this moment.
   Evaluation evaluate_now(const datasets::Dataset& pictures);
 
-  /// With the task that the data have, its ranges and its learning rate.
-  const TrainSettings settings;
   distributed::RankExchange ranks;
   quantize::Quantization quantization;
   quantize::QuantizationDelays delays;

@@ -130,8 +130,8 @@ void CoreWatch::look(double now, double without_cores) {
 EvaluationWatch::EvaluationWatch(TrainingTask& task, std::string run, RunObserver& observer)
     : task_(task), run_(std::move(run)), observer_(observer) {}
 
-void EvaluationWatch::after_step(double loss) {
-  losses_.push_back(loss);
+void EvaluationWatch::note_step(const TrainedStep& step) {
+  losses_.push_back(step.loss);
   if (losses_.size() > kRecentSteps) losses_.pop_front();
 }
 

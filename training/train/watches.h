@@ -71,13 +71,12 @@ class CoreWatch : public StepHook {
 };
 
 /// Looks at what an evaluation says beyond its accuracy, and warns where that is not what it looks like.
-class EvaluationWatch {
+class EvaluationWatch : public StepHook {
  public:
   /// All must stay. `run`: the run directory, for advice.
   EvaluationWatch(TrainingTask& task, std::string run, RunObserver& observer);
 
-  /// `loss`: that of a step's batch, in training.
-  void after_step(double loss);
+  void note_step(const TrainedStep& step) override;
   /// `judged`: the evaluation of the judging part. Warns of a network that has one answer for all, each time, and once
   /// of moving statistics that lag: where the loss of some training pictures is more than twice as high in evaluation
   /// as it has been in the last steps. A run that estimates its statistics again at its end is not told, nor one with

@@ -17,12 +17,9 @@ namespace {
 /// Writes the plan, all decisions being made: memory, the tensors in it, the steps.
 class PlanWriter {
  public:
-  PlanWriter(const SelectedNodes& nodes, const Packing& packing, const Placement& placed, const PlanRequest& request)
-      : nodes_(nodes),
-        packing_(packing),
-        placed_(placed),
-        request_(request),
-        layout_(place_in_arena(placed.stretches)) {
+  PlanWriter(const SelectedNodes& nodes, const Packing& packing, const Placement& placed, const ArenaLayout& layout,
+             const PlanRequest& request)
+      : nodes_(nodes), packing_(packing), placed_(placed), layout_(layout), request_(request) {
     allocate();
     for (const auto& [key, stretch] : placed.values) values_[key] = place_of(key, stretch);
     for (const auto& [key, stretch] : placed.gradients) gradients_[key] = new_tensor(stretch, spec_of(key));
@@ -230,8 +227,8 @@ class PlanWriter {
   const SelectedNodes& nodes_;
   const Packing& packing_;
   const Placement& placed_;
+  const ArenaLayout& layout_;
   const PlanRequest& request_;
-  const ArenaLayout layout_;
   std::unique_ptr<Plan> plan_ = std::make_unique<Plan>();
   std::map<TensorKey, Tensor*> values_;
   std::map<TensorKey, Tensor*> gradients_;
@@ -262,7 +259,8 @@ std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& reques
   const Packing packing = choose_packing(nodes, request);
   const TensorLives lives = tensor_lives(nodes, flow, packing, request);
   const Placement placed = place_tensors(nodes, flow, packing, lives, request);
-  std::unique_ptr<Plan> plan = PlanWriter(nodes, packing, placed, request).write(flow, lives);
+  const ArenaLayout layout = place_in_arena(placed.stretches);
+  std::unique_ptr<Plan> plan = PlanWriter(nodes, packing, placed, layout, request).write(flow, lives);
   plan->memory.dropped_nodes = static_cast<int>(graph.size()) - plan->memory.nodes;
   return plan;
 }

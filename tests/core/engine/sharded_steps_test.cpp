@@ -18,16 +18,14 @@
 #include "tests/core/observer_op.h"
 #include "tests/core/thread_exchange.h"
 #include "tests/errors.h"
+#include "tests/sliced_session.h"
 
 namespace miniqat::sharded_steps_test {
 namespace {
 
 using testing::error_of;
 using testing::mentions;
-
-ShardOptions in_shards(int total, int at_once = 1, int threads = 1) {
-  return {.range = {.total = total, .first = 0, .count = total}, .threads = threads, .at_once = at_once};
-}
+using testing::SlicedSession;
 
 /// loss = mean(x w): the gradient of w in a slice is its x.
 class OneNumberTest : public ::testing::Test {
@@ -48,8 +46,7 @@ TEST_F(OneNumberTest, AddsGradientsInTheTreeAndTakesTheMean) {
   for (const float value : x) in_a_row += value;
   ASSERT_NE(tree, in_a_row);
   for (const int at_once : {1, 2, 3, 4, 5, 8, 20}) {
-    Session session(graph_);
-    session.set_shards(in_shards(8, at_once));
+    SlicedSession session(graph_, 8, at_once);
     for (int step = 0; step < 3; ++step) {
       const RunResult result = session.run(request_, {{x_, Tensor::from<float>({8, 1}, x)}});
       EXPECT_EQ(*result.gradients[0].data<float>(), tree / 8) << at_once;
@@ -61,12 +58,12 @@ TEST_F(OneNumberTest, AddsGradientsInTheTreeAndTakesTheMean) {
 
 TEST_F(OneNumberTest, RefusesOptionsAndFeedsThatDoNotFit) {
   Session session(graph_);
-  EXPECT_TRUE(mentions(error_of([&] { session.set_shards(in_shards(6)); }), {"power of two", "6"}));
-  EXPECT_TRUE(mentions(error_of([&] { session.set_shards(in_shards(4, 1, 0)); }), {"at least 1 thread", "0"}));
-  EXPECT_TRUE(mentions(error_of([&] { session.set_shards(in_shards(4, 0)); }), {"at least 1 slice", "0"}));
-  const ShardOptions half{.range = {.total = 4, .first = 0, .count = 2}};
-  EXPECT_TRUE(mentions(error_of([&] { session.set_shards(half); }), {"2 of 4", "exchange"}));
-  session.set_shards(in_shards(4));
+  LoneExchange six(6), four(4);
+  const auto refusal = [&](const ShardOptions& options) { return error_of([&] { session.set_shards(options); }); };
+  EXPECT_TRUE(mentions(refusal({.exchange = six}), {"power of two", "6"}));
+  EXPECT_TRUE(mentions(refusal({.exchange = four, .threads = 0}), {"at least 1 thread", "0"}));
+  EXPECT_TRUE(mentions(refusal({.exchange = four, .at_once = 0}), {"at least 1 slice", "0"}));
+  session.set_shards({.exchange = four});
   const auto run = [&](const RunRequest& request, const Tensor& x) {
     return error_of([&] { session.run(request, {{x_, x}}); });
   };
@@ -85,8 +82,7 @@ TEST_F(OneNumberTest, RefusesOptionsAndFeedsThatDoNotFit) {
 }
 
 TEST_F(OneNumberTest, NamesTheSliceOfANanAndKeepsNothing) {
-  Session session(graph_);
-  session.set_shards(in_shards(4, 2));
+  SlicedSession session(graph_, 4, 2);
   const std::vector<float> x = {1, 2, std::numeric_limits<float>::quiet_NaN(), 4};
   const std::string text = error_of([&] {
     session.train_step(loss_, optim::Sgd({}), {{x_, Tensor::from<float>({4, 1}, x)}});
@@ -102,8 +98,7 @@ TEST_F(OneNumberTest, AnErrorInAWorkerReachesTheCaller) {
   const Output logits = placeholder(graph, "logits", {1, 2}), labels = placeholder(graph, "labels", {1}, DType::kInt32);
   const Output w = variable(graph, "w", {2, 2});
   const Output loss = layers::softmax_cross_entropy(graph, layers::matmul(graph, "xw", logits, w), labels);
-  Session session(graph);
-  session.set_shards(in_shards(2, 2));
+  SlicedSession session(graph, 2, 2);
   const auto step = [&](std::vector<std::int32_t> classes) {
     session.train_step(loss, optim::Sgd({}),
                        {{logits, Tensor({2, 2})}, {labels, Tensor::from<std::int32_t>({2}, classes)}});
@@ -152,8 +147,7 @@ TEST(ShardedStepsTest, GradientsAreThoseOfTheWholeBatch) {
   const RunResult expected = at_once.run(whole.gradients(), {{whole.images, images}, {whole.labels, labels}});
   for (const int shards : {2, 8, 16}) {
     SmallNet slice(kBatch / shards);
-    Session session(slice.graph, exact);
-    session.set_shards(in_shards(shards, 2));
+    SlicedSession session(slice.graph, shards, 2, exact);
     const RunResult result = session.run(slice.gradients(), {{slice.images, images}, {slice.labels, labels}});
     EXPECT_NEAR(*result.fetched[0].data<double>(), *expected.fetched[0].data<double>(), 1e-12);
     for (std::size_t k = 0; k < expected.gradients.size(); ++k)
@@ -181,9 +175,8 @@ TEST(ShardedStepsTest, LossesOfNumbersAreThoseOfTheWholeBatch) {
       const Output fed = placeholder(graph, "x", {rows, 4}), target = placeholder(graph, "target", {rows, 3});
       const Output w = variable(graph, "w", {4, 3});
       const Output loss = graph.add("loss", op, {layers::matmul(graph, "y", fed, w), target}).output();
-      Session session(graph, {.backend = Backend::kReference, .precision = DType::kFloat64});
+      SlicedSession session(graph, shards, 2, {.backend = Backend::kReference, .precision = DType::kFloat64});
       session.set_variable("w", weights);
-      if (shards > 1) session.set_shards(in_shards(shards, 2));
       return session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {w}, .training = true},
                          {{fed, x}, {target, targets}});
     };
@@ -205,8 +198,7 @@ TEST(ShardedStepsTest, ABadTargetHasItsRowOfTheWholeBatch) {
   Tensor fed({8, 3});
   fed.data<float>()[5 * 3 + 1] = 2;
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    Session session(graph, {.backend = backend});
-    session.set_shards(in_shards(4, 2));
+    SlicedSession session(graph, 4, 2, {.backend = backend});
     const auto step = [&] { session.train_step(loss, optim::Sgd({}), {{x, Tensor({8, 3})}, {targets, fed}}); };
     EXPECT_TRUE(mentions(error_of(step), {"target 2 of row 5, column 1 is outside"}));
   }
@@ -221,8 +213,7 @@ TEST(ShardedStepsTest, ARunWhoseStatisticsOverflowKeepsNothing) {
   const Output y =
       layers::batch_norm(graph, "bn", x, gamma, vector("beta", 0), vector("mean", 0), vector("variance", 1));
   const Output loss = layers::mean(graph, "loss", y, {.axes = {0, 1}});
-  Session session(graph);
-  session.set_shards(in_shards(2));
+  SlicedSession session(graph, 2);
   const auto run = [&](float one) {
     session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {gamma}, .training = true},
                 {{x, Tensor::from<float>({4, 1}, {1, 2, 3, one})}});
@@ -239,15 +230,13 @@ TEST_F(OneNumberTest, AFailedStepIsAbandoned) {
   testing::ThreadGroup group(1);
   group.run(2, [&](ShardExchange& exchange, int) {
     Session session(graph_);
-    session.set_shards({.range = exchange.range(), .exchange = &exchange});
+    session.set_shards({.exchange = exchange});
     session.run(request_, {{x_, Tensor({2, 1})}});
     EXPECT_EQ(group.abandoned(), 0);
     EXPECT_NE(error_of([&] { session.run(request_, {}); }), "");
     EXPECT_EQ(group.abandoned(), 1);
     EXPECT_NE(error_of([&] { session.run(request_, {{x_, Tensor({3, 1})}}); }), "");
     EXPECT_EQ(group.abandoned(), 2);
-    ShardOptions wrong{.range = {.total = 4, .first = 0, .count = 4}, .exchange = &exchange};
-    EXPECT_TRUE(mentions(error_of([&] { session.set_shards(wrong); }), {"other shards"}));
   });
 }
 
@@ -257,16 +246,14 @@ TEST(ShardedStepsTest, RefusesAnOpThatUpdatesFromItsSliceAlone) {
   const Output x = placeholder(graph, "x", {1, 1}), w = variable(graph, "w", {1, 1});
   const Output seen = testing::observer(graph, "seen", layers::matmul(graph, "xw", x, w));
   const Output loss = layers::mean(graph, "loss", seen, {.axes = {0, 1}});
-  Session session(graph);
-  session.set_shards(in_shards(2));
+  SlicedSession session(graph, 2);
   const auto step = [&] { session.train_step(loss, optim::Sgd({}), {{x, Tensor({2, 1})}}); };
   EXPECT_TRUE(mentions(error_of(step), {"[Observer \"seen\"]", "slices"}));
 }
 
 TEST(ShardedStepsTest, TheProfileTimesTheCallingThread) {
   SmallNet net(2);
-  Session session(net.graph);
-  session.set_shards(in_shards(4, 2));
+  SlicedSession session(net.graph, 4, 2);
   Profile profile;
   session.set_profile(&profile);
   const Tensor labels(Shape{8}, DType::kInt32);

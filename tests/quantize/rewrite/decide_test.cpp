@@ -74,7 +74,7 @@ TEST(Decide, WhatBecameOfEachPattern) {
   const Decisions decisions = decided(toy.graph, options);
   Names fates;
   for (const PatternDecision& pattern : decisions.patterns)
-    fates.push_back(concat(pattern.bits->pattern, pattern.decides ? " decides, " : " does not, ",
+    fates.push_back(concat(pattern.pattern, pattern.decides ? " decides, " : " does not, ",
                            pattern.layer  ? pattern.layer->match->layer->name()
                            : pattern.skip ? pattern.skip->layer->name() + " is skipped"
                                           : "matches none"));

@@ -72,7 +72,7 @@ TEST_F(OneNumberTest, ARunWithBatchesOfOneIsRefusedBeforeItsFirstStep) {
   EXPECT_TRUE(mentions(refusal(settings), parts));
   settings.float_only = false;
   settings.rewrite.freeze_bn_delay = 0;
-  EXPECT_EQ(error_of([&] { const TrainingTask task(settings, read_networks(settings)); }), "")
+  EXPECT_EQ(error_of([&] { const TrainingTask task(read_networks(settings)); }), "")
       << "the moving statistics normalise";
 }
 
@@ -93,7 +93,7 @@ TEST_F(OneNumberTest, TwoPicturesAreEnough) {
   for (const bool in_primitive_ops : {false, true}) {
     TrainSettings settings = of(network(2, in_primitive_ops), 2);
     settings.float_only = in_primitive_ops;
-    EXPECT_EQ(error_of([&] { const TrainingTask task(settings, read_networks(settings)); }), "");
+    EXPECT_EQ(error_of([&] { const TrainingTask task(read_networks(settings)); }), "");
   }
 }
 

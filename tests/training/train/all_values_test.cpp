@@ -105,7 +105,7 @@ TEST_F(AllValuesTest, ACheckpointWithRangesIsWidened) {
 }
 
 TEST_F(AllValuesTest, CalibrationSetsRangeAndCount) {
-  TrainingTask task(all_values(), read_networks(all_values()));
+  TrainingTask task(read_networks(all_values()));
   datasets::Loader loader(task.data.train, {.batch_size = 4, .seed = 1});
   quantize::Calibrator calibrator(task.test_session, {quantize::CalibrationMethod::kMinMax});
   for (int batch = 0; batch < 3; ++batch) calibrator.observe({{task.evaluation.images, loader.next().images}});

@@ -20,7 +20,7 @@ class ChanceWatchTest : public RunFixture {
   /// The warnings over epochs with a loss each.
   std::vector<std::string> heard(const TrainSettings& settings, const std::vector<double>& losses,
                                  std::int64_t epoch = kEpoch) const {
-    TrainingTask task(settings, read_networks(settings));
+    TrainingTask task(read_networks(settings));
     task.steps_per_epoch = epoch;
     Listener listener;
     ChanceWatch watch(task, listener);
@@ -52,7 +52,7 @@ TEST_F(ChanceWatchTest, WithWeightsOfAnySizeNobodyKnowsTheLossOfEqualOdds) {
 
 TEST_F(ChanceWatchTest, ABadStartAndAFewStepsDoNotCount) {
   TrainSettings run = settings();
-  TrainingTask task(run, read_networks(run));
+  TrainingTask task(read_networks(run));
   task.steps_per_epoch = kEpoch;
   Listener listener;
   ChanceWatch watch(task, listener);

@@ -39,10 +39,10 @@ class EvaluationWatchTest : public RunFixture {
 
   /// What is said of an untrained network whose last batches had such a loss.
   std::vector<std::string> heard(const TrainSettings& wanted, double loss, int steps = 20, int evaluations = 1) const {
-    TrainingTask task(wanted, read_networks(wanted));
+    TrainingTask task(read_networks(wanted));
     Listener listener;
     EvaluationWatch watch(task, "RUN", listener);
-    for (int i = 0; i < steps; ++i) watch.after_step(loss);
+    for (int i = 0; i < steps; ++i) watch.note_step({.loss = loss});
     Evaluation judged = task.evaluate_now(judging_part(task.data).pictures);
     judged.by_class.clear();
     for (int i = 0; i < evaluations; ++i) watch.after_evaluation(judged);
@@ -81,7 +81,7 @@ TEST_F(EvaluationWatchTest, OtherLossesAreNot) {
 }
 
 TEST_F(EvaluationWatchTest, OneAnswerForAllIsSaidEachTime) {
-  TrainingTask task(settings(), read_networks(settings()));
+  TrainingTask task(read_networks(settings()));
   Listener listener;
   EvaluationWatch watch(task, "RUN", listener);
   std::vector<testing::Answered> answers;

@@ -71,7 +71,7 @@ class RangeStartTest : public RunFixture {
   }
   /// What Calibrator makes of a run's weights, or of fresh ones.
   Ranges calibrated(const TrainSettings& settings, const std::string& run = "") const {
-    TrainingTask task(settings, read_networks(settings));
+    TrainingTask task(read_networks(settings));
     if (!run.empty())
       task.session.restore(read_safetensors(path(run) / "checkpoint.safetensors"), Session::Restore::kVariables, run);
     task.test_session.restore(task.session.checkpoint(), Session::Restore::kVariables, "the training graph");
@@ -185,7 +185,7 @@ TEST_F(RangeStartTest, EmptyRangesOfACheckpointBecomeWide) {
   train_quietly("first", settings);
   Safetensors content = read_safetensors(path("first") / "checkpoint.safetensors");
   Ranges expected = ranges_in(content.tensors);
-  const Ranges initial = ranges_in(TrainingTask(settings, read_networks(settings)).session.variables());
+  const Ranges initial = ranges_in(TrainingTask(read_networks(settings)).session.variables());
   const auto make_empty = [&](const std::string& quantizer, std::size_t channel) {
     for (const std::string end : {"/min", "/max"}) {
       content.tensors.at(quantizer + end).data<float>()[channel] = 0;
@@ -339,7 +339,7 @@ class StatisticsTest : public RangeStartTest {
     return settings;
   }
   static Started start(const TrainSettings& settings, float variance) {
-    TrainingTask task(settings, read_networks(settings));
+    TrainingTask task(read_networks(settings));
     Tensor moving(Shape{4});
     std::ranges::fill(moving.values<float>(), variance);
     task.session.set_variable("conv1/moving_variance", moving);

@@ -45,7 +45,7 @@ class RanksOfTraining : public RunFixture {
                     bool resume = false) const {
     distributed::as_ranks(2, [&](Communicator& communicator) {
       const int rank = communicator.rank();
-      TrainExtras extras{.resume = resume && rank == 0, .begun = wanted, .ranks = &communicator};
+      TrainExtras extras{.resume = resume && rank == 0, .begun = wanted, .ranks = communicator};
       Stopper observer(stops[static_cast<std::size_t>(rank)]);
       const std::filesystem::path folder = path(name + std::to_string(rank));
       train(wanted,
@@ -99,7 +99,7 @@ TEST_F(RanksOfTraining, OnlyTheLeaderReadsTheVariablesToStartFrom) {
     TrainSettings own = wanted;
     if (communicator.rank() == 1) own.init_checkpoint = path("nowhere").string();
     RunObserver observer;
-    train(own, RunDirectory::fresh(path(concat("run", communicator.rank())), "none"), {.ranks = &communicator},
+    train(own, RunDirectory::fresh(path(concat("run", communicator.rank())), "none"), {.ranks = communicator},
           observer);
   });
   EXPECT_EQ(testing::files_of(path("run0")).checkpoint, alone.checkpoint);
@@ -140,7 +140,7 @@ TEST_F(RanksOfARegression, HaveTheSameNumbersToPredict) {
     distributed::as_ranks(2, [&](Communicator& communicator) {
       const TrainSettings wanted = regression(communicator.rank() == 0 ? "sums.csv" : "backwards.csv");
       RunObserver observer;
-      train(wanted, RunDirectory::fresh(path(concat("run", communicator.rank())), "none"), {.ranks = &communicator},
+      train(wanted, RunDirectory::fresh(path(concat("run", communicator.rank())), "none"), {.ranks = communicator},
             observer);
     });
   });
@@ -156,7 +156,7 @@ TEST(RanksOfASession, ANanOfOneRankEndsAll) {
       const Output loss = layers::mean(graph, "loss", layers::matmul(graph, "xw", x, w), {.axes = {0, 1}});
       RankExchange exchange(communicator, 2);
       Session session(graph);
-      session.set_shards({.range = exchange.range(), .exchange = &exchange});
+      session.set_shards({.exchange = exchange});
       const optim::Sgd optimizer({.learning_rate = 0.1});
       const float bad = communicator.rank() == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
       session.train_step(loss, optimizer, {{x, Tensor::from<float>({1, 1}, {1})}});

@@ -101,7 +101,7 @@ TEST_F(Shards, AsManyProcessesAsThereAreWriteTheSame) {
     const auto name = [&](int process) { return concat(process, "-of-", processes); };
     distributed::as_ranks(processes, [&](distributed::Communicator& communicator) {
       RunObserver silent;
-      train(wanted, RunDirectory::fresh(path(name(communicator.rank())), "none"), {.ranks = &communicator}, silent);
+      train(wanted, RunDirectory::fresh(path(name(communicator.rank())), "none"), {.ranks = communicator}, silent);
     });
     EXPECT_EQ(testing::files_of(path(name(0))), expected) << processes;
     // The leader's checkpoint is the run's.

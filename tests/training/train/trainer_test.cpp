@@ -81,7 +81,7 @@ TEST_F(Trainer, TrainsOnBytesAsOnTheirNumbers) {
     wanted.rewrite.quantize_input = name == "none";
     Listener listener;
     train_new(name, wanted, listener);
-    TrainingTask task(wanted, read_networks(wanted));
+    TrainingTask task(read_networks(wanted));
     datasets::Loader loader(task.data.train, {.batch_size = wanted.batch_size,
                                               .seed = static_cast<std::uint64_t>(wanted.seed),
                                               .augment = augmentation(wanted)});
