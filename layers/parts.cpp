@@ -152,8 +152,10 @@ class SliceOp final : public OpOf<Slice>, public PassesPacked {
     const Tensor& x = context.input(0);
     Tensor& y = context.output(0);
     if (context.packed_inputs.empty()) return take_part(x, cuts(x), y);
-    take_part(PartOfWhole(x.shape(), y.shape(), cuts(x)), codes_read(context), context.packed->data<std::uint8_t>());
-    finish_codes(context);
+    const Tensor& codes = *context.packed_inputs[0];
+    take_part(PartOfWhole(x.shape(), y.shape(), cuts(x)), codes.data<std::uint8_t>(),
+              context.packed->data<std::uint8_t>());
+    finish_codes(context.packed_forms[0], codes, *context.packed, y);
   }
 
   void backward(const BackwardContext& context) const override {
@@ -202,11 +204,12 @@ class PadOp final : public OpOf<Pad>, public PassesPacked {
     const Tensor& x = context.input(0);
     Tensor& y = context.output(0);
     if (context.packed_inputs.empty()) return put_part_among_zeros(x, cuts(), y);
+    const Tensor& codes = *context.packed_inputs[0];
     // Of a NaN grid any code is NaN.
-    const float zero = grid_read(context).zero_point;
+    const float zero = grid_of_codes(context.packed_forms[0], codes).zero_point;
     put_part_among(static_cast<std::uint8_t>(zero == zero ? zero : 0), PartOfWhole(y.shape(), x.shape(), cuts()),
-                   codes_read(context), context.packed->data<std::uint8_t>(), y.shape().elements());
-    finish_codes(context);
+                   codes.data<std::uint8_t>(), context.packed->data<std::uint8_t>(), y.shape().elements());
+    finish_codes(context.packed_forms[0], codes, *context.packed, y);
   }
 
   void backward(const BackwardContext& context) const override {

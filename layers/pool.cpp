@@ -170,9 +170,9 @@ class MaxPoolOp final : public OpOf<MaxPool>, public PassesPacked, public ChainM
 
   /// The largest number has the largest code, as scales are positive.
   void packed_forward(const ForwardContext& context) const {
-    take_largest_of(context, codes_read(context), context.packed->data<std::uint8_t>(),
+    take_largest_of(context, context.packed_inputs[0]->data<std::uint8_t>(), context.packed->data<std::uint8_t>(),
                     MINIQAT_PICK(max_code_rows_bytes), MINIQAT_PICK(max_code_rows_words));
-    finish_codes(context);
+    finish_codes(context.packed_forms[0], *context.packed_inputs[0], *context.packed, context.output(0));
   }
 };
 

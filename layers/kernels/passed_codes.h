@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "core/graph/op.h"
 #include "core/kernels/packed.h"
 
 namespace miniqat::layers {
@@ -16,22 +15,17 @@ inline PackedForm passed_on(PackedForm form, std::int64_t elements) {
   return form;
 }
 
-/// The bytes of input 0, which forward reads.
-inline const std::uint8_t* codes_read(const ForwardContext& context) {
-  return context.packed_inputs[0]->data<std::uint8_t>();
+/// The only grid of bytes in that form.
+inline CodeGrid grid_of_codes(const PackedForm& form, const Tensor& bytes) {
+  return packed_tensor(form, bytes).grids[0];
 }
 
-/// The input's only grid.
-inline CodeGrid grid_read(const ForwardContext& context) {
-  return packed_tensor(context.packed_forms[0], *context.packed_inputs[0]).grids[0];
-}
-
-/// When the bytes of output 0 are written: their grid, and the numbers where somebody reads these.
-inline void finish_codes(const ForwardContext& context) {
-  Tensor& y = context.output(0);
-  const PackedForm form = passed_on(context.packed_forms[0], y.shape().elements());
-  packed_grids(form, *context.packed)[0] = grid_read(context);
-  if (y.defined()) unpack(form, *context.packed, y.data<float>());
+/// When the codes of y are written, of those that were `read` in `form`: their grid, and y itself where it is
+/// defined().
+inline void finish_codes(const PackedForm& form, const Tensor& read, Tensor& written, Tensor& y) {
+  const PackedForm passed = passed_on(form, y.shape().elements());
+  packed_grids(passed, written)[0] = grid_of_codes(form, read);
+  if (y.defined()) unpack(passed, written, y.data<float>());
 }
 
 }  // namespace miniqat::layers
