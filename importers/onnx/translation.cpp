@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 
 #include "core/graph/source_ops.h"
 #include "core/text/quote.h"
@@ -94,6 +95,15 @@ Translation::Translation(const pb::Model& model, std::int64_t opset, std::filesy
   for (const pb::Node& node : model.graph().node())
     for (const std::string& input : node.input()) readers_[input].push_back(&node);
   for (const pb::Value& output : model.graph().output()) ++outputs_[output.name()];
+  if (!is_output(options.output)) return;
+  needed_ = {options.output};
+  for (const pb::Node& node : std::views::reverse(model.graph().node())) {
+    if (std::ranges::none_of(node.output(), [&](const std::string& output) { return needed_->contains(output); }))
+      continue;
+    needed_->insert(node.input().begin(), node.input().end());
+    // An input that is left out.
+    needed_->erase("");
+  }
 }
 
 const Value& Translation::named(const std::string& tensor, const std::string& who) const {
@@ -192,6 +202,14 @@ Activation Translation::images(const OnnxNode& node, int input) { return as_imag
 void Translation::define(const std::string& name, Value value) {
   if (name.empty()) fail("a tensor of the model has no name");
   if (!values_.emplace(name, std::move(value)).second) fail("the tensor ", quote(name), " is made twice");
+}
+
+bool Translation::is_end(const std::string& tensor) const {
+  const auto found = readers_.find(tensor);
+  return found == readers_.end() || std::ranges::none_of(found->second, [&](const pb::Node* node) {
+           return std::ranges::any_of(
+               node->output(), [&](const std::string& output) { return is_needed(output) == is_needed(tensor); });
+         });
 }
 
 int Translation::readers(const std::string& tensor) const {

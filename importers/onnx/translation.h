@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -136,6 +137,10 @@ class Translation {
   // --- Neighbours.
 
   int readers(const std::string& tensor) const;
+  /// Whether the output that is wanted is computed from the tensor; true where all are wanted.
+  bool is_needed(const std::string& tensor) const { return !needed_ || needed_->contains(tensor); }
+  /// Whether no node reads the tensor; if it is needed, others may that are not.
+  bool is_end(const std::string& tensor) const;
   bool is_output(const std::string& tensor) const { return outputs_.contains(tensor); }
   /// The only reader of the node's first output, which is no output of the graph; null if there is none such.
   const pb::Node* only_reader(const OnnxNode& node) const;
@@ -208,6 +213,8 @@ class Translation {
   std::map<std::string, Value> values_;
   std::map<std::string, std::vector<const pb::Node*>> readers_;
   std::map<std::string, int> outputs_;
+  /// What ImportOptions::output is computed from, and itself. None: all are wanted.
+  std::optional<std::set<std::string>> needed_;
   std::map<std::string, std::string> hard_swishes_;
   std::map<std::string, std::string> left_out_;
   std::map<std::pair<std::string, std::string>, Output> shared_;

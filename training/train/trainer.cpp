@@ -109,7 +109,7 @@ class Trainer {
     // The ranges of its quantizers come with the first batches.
     if (!quantize::quantization_of(network.graph).is_float()) return;
     Session session(network.graph);
-    start_from(from, session);
+    start_from(from, session, settings.output);
     const datasets::Dataset some = datasets::drawn_examples(task_.data.train, kPictures, 1);
     const std::string warning =
         warning_before_training(evaluate(session, network, some), some, printable(settings.model), settings.dataset);

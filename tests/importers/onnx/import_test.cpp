@@ -193,6 +193,26 @@ TEST(ImportOnnx, ASoftmaxAtTheEndIsLeftOut) {
                        {"[LogSoftmax \"the_LogSoftmax\"]", "a network for classes"}));
 }
 
+/// A file of several outputs, of which one is wanted: what only others need is not inside the network.
+TEST(ImportOnnx, TheOutputThatIsWantedIsTheEnd) {
+  for (const std::string type : {"Softmax", "LogSoftmax"}) {
+    NodeChain net({2, 5});
+    for (const std::string& op : {std::string("Relu"), type, std::string("Sigmoid")}) net.add(op);
+    net.write();
+    for (const char* other : {"t1", "t2"}) net.graph().add_output()->set_name(other);
+    std::ofstream(net.path(), std::ios::binary) << net.model.SerializeAsString();
+    const auto refusal_of = [&](const std::string& output) {
+      return testing::error_of([&] { import_onnx(net.path(), {.output = output}); });
+    };
+    const ImportedModel end = import_onnx(net.path(), {.output = "t2"});
+    EXPECT_TRUE(mentions(end.report.notes.at(0), {"the final " + type, "is left out"}));
+    EXPECT_EQ(end.graph.outputs()[2].name(), "the_Relu/Relu");
+    EXPECT_EQ(refusal_of("t1"), "") << type;
+    for (const char* inside : {"t3", "", "the_Relu/Relu"})
+      EXPECT_TRUE(mentions(refusal_of(inside), {type == "Softmax" ? "" : "not the end"})) << type << inside;
+  }
+}
+
 /// A Softmax inside the network, or of each pixel, is an op; integers have none.
 TEST(ImportOnnx, ASoftmaxElsewhereIsAnOp) {
   NodeChain net({2, 5});
