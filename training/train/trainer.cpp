@@ -18,6 +18,7 @@
 #include "training/run/data_of_run.h"
 #include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
+#include "training/run/own_copies.h"
 #include "training/run/run_source.h"
 #include "training/run/same_data.h"
 #include "training/train/layer_arithmetic.h"
@@ -236,6 +237,7 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   std::optional<InterruptionScope> together;
   if (extras.ranks->size() > 1) together.emplace(nullptr);
   if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
+  if (!extras.resume && !settings.data) require_no_strange_arrays(settings.dataset, run.path());
   TrainingTask task(settings, read_networks(settings), *extras.ranks);
   if (std::string note = note_on_rounding(task); !note.empty()) task.report.remarks.push_back(std::move(note));
   // The calibration knows the data that decide between it and the training.
