@@ -339,7 +339,8 @@ TEST_F(RefusalsTest, OfBench) {
 TEST_F(RefusalsTest, OfCommandsOnARun) {
   expect_success(train("run"));
   expect_success(train("float", "--float"));
-  for (const char* file : {"net.onnx", "own.csv", "float/given_arrays.npz"}) place_.write(file, "");
+  for (const char* file : {"net.onnx", "own.csv", "float/given_arrays.npz", "own_TRAIN.ts", "own_TEST.ts"})
+    place_.write(file, "");
   expect_success(train("norm", "--model norm.json"));
   // As of pictures that miniqat draws.
   std::filesystem::copy(path("float"), path("drawn"));
@@ -351,6 +352,9 @@ TEST_F(RefusalsTest, OfCommandsOnARun) {
   std::filesystem::copy(path("float"), path("owned"));
   config["dataset"] = path("own.csv").string();
   place_.write("owned/config.json", config.dump());
+  std::filesystem::copy(path("float"), path("series"));
+  config["dataset"] = path("own_TRAIN.ts").string();
+  place_.write("series/config.json", config.dump());
   for (const char* command :
        {"eval --threads 1", "run --fetch a,b --out o", "verify --threads 1", "export --out m.json",
         "calibrate --out ptq", "quantize --out qat", "reestimate --threads 1", "sensitivity --out table --bits 2,4"})
@@ -401,10 +405,13 @@ verify run --checkpoint float --out float/checkpoint.safetensors|float/config.js
 verify run --dataset own.csv --out own.csv => --out would replace own.csv
 verify owned --out own.csv => --out would replace own.csv
 verify owned --out ./own.csv --dataset digits => --out would replace ./own.csv
+verify run --dataset ./own_TRAIN.ts --out own_TEST.ts|own_TRAIN.ts => --out would replace $
+inspect series --dot own_TEST.ts => --dot would replace own_TEST.ts, which the command reads
 verify run --out digits/train-images-idx3-ubyte|digits/t10k-labels-idx1-ubyte => --out would replace $
 verify owned --dataset ./digits --out digits/t10k-labels-idx1-ubyte => --out would replace digits/t10k-labels-idx1-ubyte
 report run --out digits/t10k-labels-idx1-ubyte => --out would replace digits/t10k-labels-idx1-ubyte
 train --dataset ./own.csv --model tiny.json --out new --profile own.csv => --profile would replace own.csv
+train --dataset ./own_TRAIN.ts --model tiny.json --out new --profile own_TEST.ts => --profile would replace own_TEST.ts
 train --init-checkpoint float --model tiny.json --out new --profile float/config.json => --profile would replace float
 train --model tiny.json --out new --profile tiny.json => --profile would replace tiny.json
 train --resume --out run --profile run/checkpoint.safetensors => --profile would replace run/checkpoint.safetensors
