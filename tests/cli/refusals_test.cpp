@@ -160,6 +160,11 @@ TEST_F(RefusalsTest, SettingsOutOfRange) {
 --weight-bits 99999999999 => --weight-bits
 --activation-bits 1 => --activation-bits must be
 --learning-rate -0.1|nan|inf|-inf|1e300 => --learning-rate
+--learning-rate 1e-50|1e-39 => --learning-rate is $, which is 0 in float32: give 0 or at least 1.17549e-38
+--weight-decay 1e-50 => --weight-decay is 1e-50, which is 0 in float32
+--momentum|--label-smoothing|--dampening 1e-50 => $ is 1e-50, which is 0 in float32
+--dampening 1e50 => --dampening is 1e+50, which is infinite in float32
+--ranges learned --range-learning-rate 1e-50 => --range-learning-rate is 1e-50, which is 0 in float32
 --learning-rate fast => --learning-rate must be a number, got "fast"
 --weight-decay nan => --weight-decay
 --momentum 1 => --momentum must
@@ -221,6 +226,8 @@ TEST_F(RefusalsTest, ConfigFiles) {
 {"float": 1} => float
 {"ranges": "some"} => c.json ... "ranges" ... "some"
 {"freeze_bn_delay": -1} => --freeze-bn-delay must be
+{"learning_rate": 1e-50} => --learning-rate is 1e-50, which is 0 in float32
+{"momentum": 1e-50} => --momentum is 1e-50, which is 0 in float32
 {"label_smoothing": 1} => --label-smoothing must be in [0, 1), got 1
 {"schedule": "step", "schedule_every": 0} => --schedule-every must be
 {"schedule": "step", "schedule_factor": 2} => --schedule-factor must be
