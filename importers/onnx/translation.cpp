@@ -263,12 +263,26 @@ Shape Translation::shape_of(const std::vector<std::int64_t>& extents, const std:
   return Shape{std::span<const std::int64_t>(ours)};
 }
 
+std::vector<std::int64_t> Translation::integers_to_come(const std::string& tensor) const {
+  const auto integers_of = [](const Literal& known) {
+    return known.is_real() ? std::vector<std::int64_t>() : known.integers();
+  };
+  if (const Literal* known = find_literal(tensor)) return integers_of(*known);
+  const auto& nodes = model_.graph().node();
+  const auto made = std::ranges::find_if(nodes, [&](const pb::Node& node) {
+    return node.op_type() == "Constant" && node.output_size() == 1 && node.output(0) == tensor;
+  });
+  if (made == nodes.end()) return {};
+  const OnnxNode node(*made, opset_);
+  const pb::Constant* value = node.constant("value");
+  return value == nullptr ? node.integers("value_ints") : integers_of(read_literal(*value, folder_));
+}
+
 bool Translation::moves_one_channel(const pb::Node& node, const std::vector<std::int64_t>& extents) const {
   const bool reshapes = node.op_type() == "Reshape" && node.input_size() > 1 && extents.back() == 1;
-  const Literal* known = reshapes ? find_literal(node.input(1)) : nullptr;
-  if (known == nullptr || known->is_real() || known->integers().size() != extents.size()) return false;
-  const std::vector<std::int64_t>& wanted = known->integers();
-  return wanted[1] == 1 && std::equal(wanted.begin() + 2, wanted.end(), extents.begin() + 1);
+  const std::vector<std::int64_t> wanted = reshapes ? integers_to_come(node.input(1)) : std::vector<std::int64_t>();
+  return wanted.size() == extents.size() && wanted[1] == 1 &&
+         std::equal(wanted.begin() + 2, wanted.end(), extents.begin() + 1);
 }
 
 bool Translation::is_turned(const std::string& tensor, const std::vector<std::int64_t>& extents) const {

@@ -120,20 +120,36 @@ TEST(ImportOnnx, AnOpenImageSizeIsAsAsked) {
                        {"6 pixels along axis 2, not 8"}));
 }
 
-/// As tf2onnx writes the Transpose of grey images [n, h, w, 1].
+/// As tf2onnx writes the Transpose of grey images [n, h, w, 1]. The shape may be an initializer or a Constant node.
 TEST(ImportOnnx, AReshapeMayMoveOneChannel) {
   for (const std::int64_t batch : {-1, 0, 1}) {
-    NodeChain first({1, 1, 4, 3}), last({1, 4, 3, 1});
-    last.integers("shape", {batch, 1, 4, 3});
-    last.add("Reshape", {"shape"});
-    for (NodeChain* net : {&first, &last}) {
+    NodeChain first({1, 1, 4, 3}), last({1, 4, 3, 1}), node({1, 4, 3, 1}), list({1, 4, 3, 1});
+    const std::vector<std::int64_t> shape = {batch, 1, 4, 3};
+    last.integers("shape", shape);
+    pb::Node& constant = *node.graph().add_node();
+    node.integers("shape", shape);
+    pb::Attribute& value = *constant.add_attribute();
+    value.set_name("value");
+    value.set_type(pb::Attribute::TENSOR);
+    *value.mutable_t() = node.graph().initializer(0);
+    node.graph().clear_initializer();
+    set_ints(*list.graph().add_node(), "value_ints", shape);
+    for (NodeChain* net : {&node, &list}) {
+      net->graph().mutable_node(0)->set_op_type("Constant");
+      net->graph().mutable_node(0)->add_output("shape");
+    }
+    for (NodeChain* net : {&last, &node, &list}) net->add("Reshape", {"shape"});
+    for (NodeChain* net : {&first, &last, &node, &list}) {
       net->constant("w", {2, 1, 2, 2});
       net->add("Conv", {"w"});
     }
-    ImportedModel wanted = first.import(), model = last.import();
-    ASSERT_EQ(model.graph.at("x").output().shape(), (Shape{1, 4, 3, 1}));
     const Tensor x = counted_images({1, 4, 3, 1});
-    EXPECT_EQ(values_of(result_of(model, x)), values_of(result_of(wanted, x)));
+    ImportedModel wanted = first.import();
+    for (NodeChain* net : {&last, &node, &list}) {
+      ImportedModel model = net->import();
+      ASSERT_EQ(model.graph.at("x").output().shape(), (Shape{1, 4, 3, 1}));
+      EXPECT_EQ(values_of(result_of(model, x)), values_of(result_of(wanted, x)));
+    }
   }
 }
 
