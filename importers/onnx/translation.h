@@ -186,8 +186,8 @@ class Translation {
   bool has_our_order(const pb::Value& input) const;
   /// Whether all that read a tensor first turn it from our order of axes to ONNX's. `extents`: 0 for open ones.
   bool is_turned(const std::string& tensor, const std::vector<std::int64_t>& extents) const;
-  /// Those of a constant, be it an initializer or a Constant node, which are not translated yet. Empty for anything
-  /// else.
+  /// The integers of a constant, an initializer or a Constant node that is still to be translated. Empty for any other
+  /// tensor.
   std::vector<std::int64_t> integers_to_come(const std::string& tensor) const;
   /// Whether the node is a Reshape of [n, ..., 1] to [n, 1, ...]: exporters write a Transpose of one channel so.
   bool moves_one_channel(const pb::Node& node, const std::vector<std::int64_t>& extents) const;
