@@ -61,7 +61,7 @@ void import(const ImportArguments& arguments) {
     require_no_link(file);
     require_no_input("--out", file, {arguments.model});
   }
-  importers::ImportOptions options{.batch_size = arguments.batch_size};
+  importers::ImportOptions options{.batch_size = arguments.batch_size, .output = arguments.output};
   if (!arguments.image_size.empty()) std::tie(options.height, options.width) = image_size_from(arguments.image_size);
   importers::ImportedModel model = importers::import_onnx(arguments.model, options);
   if (!arguments.output.empty()) keep_output(model, arguments);

@@ -51,6 +51,8 @@ struct LoadOptions {
   /// If not empty, the classes by their numbers: folders of pictures must be called so, and may be fewer. Without names
   /// the folders of a network with `least_classes` must be called "0", "1", ...
   std::vector<std::string> class_names = {};
+  /// Test examples may be of a class that the files announce, but have no training example of.
+  bool unlearnt_classes = false;
   // Whose part for training is missing has an empty one, without tensors.
 
   /// Test pictures without training pictures will do.

@@ -67,7 +67,7 @@ class PartsToSplits {
       if (known.empty()) {
         std::set<std::string> names(data.classes.begin(), data.classes.end());
         names.erase("");
-        if (!names.empty())
+        if (!names.empty() && !options_.unlearnt_classes)
           for (const std::string& name : parts_.class_names)
             if (!names.contains(name)) unlearnt.insert(name);
         names.insert(parts_.class_names.begin(), parts_.class_names.end());

@@ -35,10 +35,10 @@ Adam::Adam(const AdamOptions& options) : options_(options), ranges_(options.rang
   require_memory(options.beta1, "beta1");
   require_memory(options.beta2, "beta2");
   require_rate(options.weight_decay, "weight_decay");
-  require_rate(options.epsilon, "epsilon");
   // A gradient that was always 0 would give 0 / 0; and denormals count as 0 here.
   if (options.epsilon < std::numeric_limits<float>::min())
     fail("epsilon must be at least ", std::numeric_limits<float>::min(), ", is ", options.epsilon);
+  require_rate(options.epsilon, "epsilon");
 }
 
 std::span<const std::string_view> Adam::slot_names() const {

@@ -42,9 +42,10 @@ struct NamedNetwork {
 };
 
 NamedNetwork read_named_network(const std::filesystem::path& path, std::int64_t batch_size,
-                                const std::optional<Shape>& pictures, bool keeps_softmax = false) {
+                                const std::optional<Shape>& pictures, bool keeps_softmax = false,
+                                const std::string& wanted = {}) {
   if (is_onnx_file(path.string())) {
-    importers::ImportOptions options{.batch_size = batch_size, .keeps_softmax = keeps_softmax};
+    importers::ImportOptions options{.batch_size = batch_size, .keeps_softmax = keeps_softmax, .output = wanted};
     if (pictures && pictures->rank() > 1) {
       options.height = (*pictures)[0];
       options.width = (*pictures)[1];
@@ -146,7 +147,8 @@ std::string leave_out_op_of_loss(Classifier& network) {
 }
 
 /// The network of a model file for a batch size: its copy or, if there is none, the file. An ONNX file is also read if
-/// the copy has another batch size; runs of earlier versions were trained without its Softmax, whatever their task.
+/// the copy has another batch size; runs of earlier versions were trained without its Softmax, whatever their task, or
+/// with one behind which other outputs lie.
 /// `is_certain`: whether that is the task, not only a guess for the first look.
 Classifier read_classifier(const ClassifierOptions& options, const Shape& example, const Task& task,
                            bool is_certain = true) {
@@ -157,7 +159,8 @@ Classifier read_classifier(const ClassifierOptions& options, const Shape& exampl
     leaves_out = find_op_of_loss(copy) == nullptr;
     keeps_softmax = keeps_softmax && copy.logits.node->as<layers::Softmax>() != nullptr;
   }
-  NamedNetwork network = read_named_network(options.model, options.batch_size, example, keeps_softmax);
+  NamedNetwork network = read_named_network(options.model, options.batch_size, example, keeps_softmax,
+                                            leaves_out ? options.output : std::string());
   std::vector<std::string> left_out = choose_output_of(network, options.model, options.output);
   Classifier classifier;
   try {

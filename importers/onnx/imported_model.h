@@ -48,6 +48,9 @@ struct ImportOptions {
   bool keeps_size = false;
   /// Whether a final Softmax stays, because no loss has it; a final LogSoftmax is refused then. Else both are left out.
   bool keeps_softmax = false;
+  /// The only output that is wanted, by its name in the file: it is the end of the network, whatever other outputs have
+  /// behind it. Who asks takes it out of the graph, which has them all. "" or another name: all are wanted.
+  std::string output = {};
 };
 
 /// A float network: images are [n, h, w, c] here and [n, c, h, w] in the file, sequences [n, steps, c] and [n, c,

@@ -355,13 +355,15 @@ void import_softmax(Translation& t, const OnnxNode& node) {
   const std::int64_t given = node.integer("axis", node.opset() < 13 ? 1 : -1);
   std::int64_t axis = given < 0 ? given + rank : given;
   if (axis < 1 || axis >= rank) node.refuse("is over axis ", given, " of ", extents_text(x.extents));
-  if (rank == 2 && t.readers(node.output(0)) == 0 && !t.options().keeps_softmax) {
+  const bool is_end = rank == 2 && t.is_end(node.output(0));
+  if (is_end && !t.options().keeps_softmax) {
     t.note(
         "the final " + node.type() + " " + quote(node.name()) +
         " is left out: the network gives logits, whose loss has a softmax of its own. The order of classes is the same");
     t.becomes("nothing: left out at the end");
     return t.define(node, std::move(x));
   }
+  if (node.type() != "Softmax" && !t.is_needed(node.output(0))) return t.define(node, std::move(x));
   if (node.type() != "Softmax")
     node.refuse(
         t.options().keeps_softmax
@@ -370,8 +372,7 @@ void import_softmax(Translation& t, const OnnxNode& node) {
   if (node.opset() < 13) axis = axis_of_all(node, x.extents, axis);
   if (x.order[static_cast<std::size_t>(axis)] != x.output.shape().rank() - 1)
     node.refuse("is over axis ", axis, " of ", extents_text(x.extents), "; only over the channels is it imported");
-  if (rank == 2 && t.readers(node.output(0)) == 0)
-    t.note(concat("the final Softmax ", quote(node.name()), " stays: no loss of this task has one"));
+  if (is_end) t.note(concat("the final Softmax ", quote(node.name()), " stays: no loss of this task has one"));
   x.output = layers::softmax(t.graph(), t.name(t.scope_of(node), "Softmax"), x.output);
   t.define(node, std::move(x));
 }

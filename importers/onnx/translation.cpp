@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 
 #include "core/graph/source_ops.h"
 #include "core/text/quote.h"
@@ -94,6 +95,15 @@ Translation::Translation(const pb::Model& model, std::int64_t opset, std::filesy
   for (const pb::Node& node : model.graph().node())
     for (const std::string& input : node.input()) readers_[input].push_back(&node);
   for (const pb::Value& output : model.graph().output()) ++outputs_[output.name()];
+  if (!is_output(options.output)) return;
+  needed_ = {options.output};
+  for (const pb::Node& node : std::views::reverse(model.graph().node())) {
+    if (std::ranges::none_of(node.output(), [&](const std::string& output) { return needed_->contains(output); }))
+      continue;
+    needed_->insert(node.input().begin(), node.input().end());
+    // An input that is left out.
+    needed_->erase("");
+  }
 }
 
 const Value& Translation::named(const std::string& tensor, const std::string& who) const {
@@ -194,6 +204,14 @@ void Translation::define(const std::string& name, Value value) {
   if (!values_.emplace(name, std::move(value)).second) fail("the tensor ", quote(name), " is made twice");
 }
 
+bool Translation::is_end(const std::string& tensor) const {
+  const auto found = readers_.find(tensor);
+  return found == readers_.end() || std::ranges::none_of(found->second, [&](const pb::Node* node) {
+           return std::ranges::any_of(
+               node->output(), [&](const std::string& output) { return is_needed(output) == is_needed(tensor); });
+         });
+}
+
 int Translation::readers(const std::string& tensor) const {
   const auto found = readers_.find(tensor);
   return found == readers_.end() ? 0 : static_cast<int>(found->second.size());
@@ -245,12 +263,26 @@ Shape Translation::shape_of(const std::vector<std::int64_t>& extents, const std:
   return Shape{std::span<const std::int64_t>(ours)};
 }
 
+std::vector<std::int64_t> Translation::integers_to_come(const std::string& tensor) const {
+  const auto integers_of = [](const Literal& known) {
+    return known.is_real() ? std::vector<std::int64_t>() : known.integers();
+  };
+  if (const Literal* known = find_literal(tensor)) return integers_of(*known);
+  const auto& nodes = model_.graph().node();
+  const auto made = std::ranges::find_if(nodes, [&](const pb::Node& node) {
+    return node.op_type() == "Constant" && node.output_size() == 1 && node.output(0) == tensor;
+  });
+  if (made == nodes.end()) return {};
+  const OnnxNode node(*made, opset_);
+  const pb::Constant* value = node.constant("value");
+  return value == nullptr ? node.integers("value_ints") : integers_of(read_literal(*value, folder_));
+}
+
 bool Translation::moves_one_channel(const pb::Node& node, const std::vector<std::int64_t>& extents) const {
   const bool reshapes = node.op_type() == "Reshape" && node.input_size() > 1 && extents.back() == 1;
-  const Literal* known = reshapes ? find_literal(node.input(1)) : nullptr;
-  if (known == nullptr || known->is_real() || known->integers().size() != extents.size()) return false;
-  const std::vector<std::int64_t>& wanted = known->integers();
-  return wanted[1] == 1 && std::equal(wanted.begin() + 2, wanted.end(), extents.begin() + 1);
+  const std::vector<std::int64_t> wanted = reshapes ? integers_to_come(node.input(1)) : std::vector<std::int64_t>();
+  return wanted.size() == extents.size() && wanted[1] == 1 &&
+         std::equal(wanted.begin() + 2, wanted.end(), extents.begin() + 1);
 }
 
 bool Translation::is_turned(const std::string& tensor, const std::vector<std::int64_t>& extents) const {

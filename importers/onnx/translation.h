@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -136,6 +137,10 @@ class Translation {
   // --- Neighbours.
 
   int readers(const std::string& tensor) const;
+  /// Whether the output that is wanted is computed from the tensor; true where all are wanted.
+  bool is_needed(const std::string& tensor) const { return !needed_ || needed_->contains(tensor); }
+  /// Whether no node reads the tensor; if it is needed, others may that are not.
+  bool is_end(const std::string& tensor) const;
   bool is_output(const std::string& tensor) const { return outputs_.contains(tensor); }
   /// The only reader of the node's first output, which is no output of the graph; null if there is none such.
   const pb::Node* only_reader(const OnnxNode& node) const;
@@ -181,6 +186,9 @@ class Translation {
   bool has_our_order(const pb::Value& input) const;
   /// Whether all that read a tensor first turn it from our order of axes to ONNX's. `extents`: 0 for open ones.
   bool is_turned(const std::string& tensor, const std::vector<std::int64_t>& extents) const;
+  /// The integers of a constant, an initializer or a Constant node that is still to be translated. Empty for any other
+  /// tensor.
+  std::vector<std::int64_t> integers_to_come(const std::string& tensor) const;
   /// Whether the node is a Reshape of [n, ..., 1] to [n, 1, ...]: exporters write a Transpose of one channel so.
   bool moves_one_channel(const pb::Node& node, const std::vector<std::int64_t>& extents) const;
   ImportedNode translate(const OnnxNode& node, Translate op);
@@ -208,6 +216,8 @@ class Translation {
   std::map<std::string, Value> values_;
   std::map<std::string, std::vector<const pb::Node*>> readers_;
   std::map<std::string, int> outputs_;
+  /// What ImportOptions::output is computed from, and itself. None: all are wanted.
+  std::optional<std::set<std::string>> needed_;
   std::map<std::string, std::string> hard_swishes_;
   std::map<std::string, std::string> left_out_;
   std::map<std::pair<std::string, std::string>, Output> shared_;

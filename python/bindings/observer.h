@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "core/threads/parallel.h"
@@ -11,16 +12,20 @@
 namespace miniqat::python {
 
 /// Puts the number of threads back at the end: a command sets its own for the whole process, and Python goes on. Of
-/// commands side by side the last one does it, so that none changes the number of another amid its steps.
+/// commands side by side the last one does it, so that none changes the number of another amid its steps. One that
+/// Python's functions call inside another puts back the other's.
 class KeptThreadCount {
  public:
   KeptThreadCount() {
     const std::scoped_lock lock(mutex_);
     if (open_++ == 0) before_ = thread_count();
+    if (of_this_thread_++ > 0) outer_ = thread_count();
   }
   ~KeptThreadCount() {
     const std::scoped_lock lock(mutex_);
+    --of_this_thread_;
     if (--open_ == 0) set_thread_count(before_);
+    if (outer_) set_thread_count(*outer_);
   }
   KeptThreadCount(const KeptThreadCount&) = delete;
   KeptThreadCount& operator=(const KeptThreadCount&) = delete;
@@ -28,6 +33,9 @@ class KeptThreadCount {
  private:
   static inline std::mutex mutex_;
   static inline int open_ = 0, before_ = 0;
+  static inline thread_local int of_this_thread_ = 0;
+  /// None where the command lies in no other.
+  std::optional<int> outer_;
 };
 
 /// Gives Python's functions the news of a run: report(text), and on_step(step, steps, loss); None hears nothing. What

@@ -85,6 +85,8 @@ class Runs(unittest.TestCase):
                 ((self.train, None), {}, TypeError, "a tuple of two"),
                 ((self.train, miniqat.Dataset(self.test.images, self.test.labels)), {}, ValueError, "different class_names"),
                 (self.train, {"mean": 0.5}, ValueError, "mean is for files"),
+                (self.train, {"learning_rate": 1e-50}, miniqat.UsageError, "^learning_rate is 1e-50, which is 0 in float32"),
+                (self.train, {"momentum": 1e-50}, miniqat.UsageError, "^momentum is 1e-50, which is 0 in float32"),
                 (12, {}, miniqat.UsageError, '"dataset" cannot be 12')):
             with self.subTest(text), self.assertRaisesRegex(kind, text):
                 miniqat.train(self.place / "refused", dataset=dataset, **more)
@@ -149,6 +151,14 @@ class Runs(unittest.TestCase):
             self.assertEqual(miniqat.thread_count(), 2)
             miniqat.sensitivity(self.place / "threads", self.float_run, bits=[8], pictures=50, batches=1, threads=1)
             self.assertEqual(miniqat.thread_count(), 2)
+            counts = []
+
+            def nested(*_):
+                counts.append(miniqat.thread_count())
+                miniqat.report(self.place / "one-thread", self.place / "nested.html", threads=1)
+                counts.append(miniqat.thread_count())
+            miniqat.train(self.place / "outer", threads=3, on_step=nested, **settings)
+            self.assertEqual(counts + [miniqat.thread_count()], [3, 3, 2])
         finally:
             miniqat.set_thread_count(before)
 

@@ -365,5 +365,24 @@ TEST_F(ImportProgramTest, RefusesWithAReason) {
   expect_error(program("train --model missing.onnx --dataset mnist --data-dir digits --out x"), 1, {"missing.onnx"});
 }
 
+TEST_F(ImportProgramTest, OtherOutputsMayLieBehindTheSoftmaxOfTheChosenOne) {
+  pb::Model model;
+  ASSERT_TRUE(model.ParseFromString(network()));
+  pb::Graph& graph = *model.mutable_graph();
+  graph.mutable_node()->rbegin()->set_op_type("LogSoftmax");
+  add_node(graph, "Relu", {"e"}, "f");
+  graph.add_output()->set_name("f");
+  place_.write("two.onnx", model.SerializeAsString());
+  expect_error(program("import two.onnx --out all"), 1, {"[LogSoftmax \"e\"] is not the end of the network"});
+  expect_text(run("import two.onnx --output e --out one").out, {"note: the final LogSoftmax \"e\" is left out"});
+  run("import net.onnx --out same");
+  for (const std::string file : {"/graph.json", "/weights.safetensors"})
+    EXPECT_TRUE(bytes("one" + file) == bytes("same" + file)) << file;
+  const Outcome outcome = program(
+      "train --model two.onnx --output e --dataset mnist --data-dir digits --float --steps 2 --batch-size 8 --threads 1 --out run");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  expect_text(outcome.out, {"3 variables restored, 0 new, 0 unused"});
+}
+
 }  // namespace
 }  // namespace miniqat::testing::import_program_test

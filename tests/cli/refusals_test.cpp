@@ -160,6 +160,11 @@ TEST_F(RefusalsTest, SettingsOutOfRange) {
 --weight-bits 99999999999 => --weight-bits
 --activation-bits 1 => --activation-bits must be
 --learning-rate -0.1|nan|inf|-inf|1e300 => --learning-rate
+--learning-rate 1e-50|1e-39 => --learning-rate is $, which is 0 in float32: give 0 or at least 1.17549e-38
+--weight-decay 1e-50 => --weight-decay is 1e-50, which is 0 in float32
+--momentum|--label-smoothing|--dampening 1e-50 => $ is 1e-50, which is 0 in float32
+--dampening 1e50 => --dampening is 1e+50, which is infinite in float32
+--ranges learned --range-learning-rate 1e-50 => --range-learning-rate is 1e-50, which is 0 in float32
 --learning-rate fast => --learning-rate must be a number, got "fast"
 --weight-decay nan => --weight-decay
 --momentum 1 => --momentum must
@@ -221,6 +226,8 @@ TEST_F(RefusalsTest, ConfigFiles) {
 {"float": 1} => float
 {"ranges": "some"} => c.json ... "ranges" ... "some"
 {"freeze_bn_delay": -1} => --freeze-bn-delay must be
+{"learning_rate": 1e-50} => --learning-rate is 1e-50, which is 0 in float32
+{"momentum": 1e-50} => --momentum is 1e-50, which is 0 in float32
 {"label_smoothing": 1} => --label-smoothing must be in [0, 1), got 1
 {"schedule": "step", "schedule_every": 0} => --schedule-every must be
 {"schedule": "step", "schedule_factor": 2} => --schedule-factor must be
@@ -339,7 +346,8 @@ TEST_F(RefusalsTest, OfBench) {
 TEST_F(RefusalsTest, OfCommandsOnARun) {
   expect_success(train("run"));
   expect_success(train("float", "--float"));
-  for (const char* file : {"net.onnx", "own.csv", "float/given_arrays.npz"}) place_.write(file, "");
+  for (const char* file : {"net.onnx", "own.csv", "float/given_arrays.npz", "own_TRAIN.ts", "own_TEST.ts"})
+    place_.write(file, "");
   expect_success(train("norm", "--model norm.json"));
   // As of pictures that miniqat draws.
   std::filesystem::copy(path("float"), path("drawn"));
@@ -351,6 +359,9 @@ TEST_F(RefusalsTest, OfCommandsOnARun) {
   std::filesystem::copy(path("float"), path("owned"));
   config["dataset"] = path("own.csv").string();
   place_.write("owned/config.json", config.dump());
+  std::filesystem::copy(path("float"), path("series"));
+  config["dataset"] = path("own_TRAIN.ts").string();
+  place_.write("series/config.json", config.dump());
   for (const char* command :
        {"eval --threads 1", "run --fetch a,b --out o", "verify --threads 1", "export --out m.json",
         "calibrate --out ptq", "quantize --out qat", "reestimate --threads 1", "sensitivity --out table --bits 2,4"})
@@ -401,10 +412,13 @@ verify run --checkpoint float --out float/checkpoint.safetensors|float/config.js
 verify run --dataset own.csv --out own.csv => --out would replace own.csv
 verify owned --out own.csv => --out would replace own.csv
 verify owned --out ./own.csv --dataset digits => --out would replace ./own.csv
+verify run --dataset ./own_TRAIN.ts --out own_TEST.ts|own_TRAIN.ts => --out would replace $
+inspect series --dot own_TEST.ts => --dot would replace own_TEST.ts, which the command reads
 verify run --out digits/train-images-idx3-ubyte|digits/t10k-labels-idx1-ubyte => --out would replace $
 verify owned --dataset ./digits --out digits/t10k-labels-idx1-ubyte => --out would replace digits/t10k-labels-idx1-ubyte
 report run --out digits/t10k-labels-idx1-ubyte => --out would replace digits/t10k-labels-idx1-ubyte
 train --dataset ./own.csv --model tiny.json --out new --profile own.csv => --profile would replace own.csv
+train --dataset ./own_TRAIN.ts --model tiny.json --out new --profile own_TEST.ts => --profile would replace own_TEST.ts
 train --init-checkpoint float --model tiny.json --out new --profile float/config.json => --profile would replace float
 train --model tiny.json --out new --profile tiny.json => --profile would replace tiny.json
 train --resume --out run --profile run/checkpoint.safetensors => --profile would replace run/checkpoint.safetensors

@@ -140,6 +140,8 @@ TEST(Adam, OptionsOutOfRangeAreNamedWithTheirValue) {
     expect_error({.beta1 = bad}, "beta1 must be in [0, 1)");
     expect_error({.beta2 = bad}, "beta2 must be in [0, 1)");
   }
+  expect_error({.learning_rate = 1e-50}, "learning_rate is 1e-50, which is 0 in float32");
+  expect_error({.weight_decay = 1e-50}, "weight_decay is 1e-50, which is 0 in float32");
   expect_error({.epsilon = 0}, "epsilon must be at least");
   expect_error({.epsilon = 1e-40}, "epsilon must be at least");
   EXPECT_NO_THROW(Adam({.beta1 = 0, .beta2 = 0}));

@@ -147,6 +147,8 @@ TEST(Sgd, OptionsOutOfRangeAreNamedWithTheirValue) {
   }
   for (const double bad : {-0.1, 1.0, 1 - 1e-12, 2.0, std::nan(""), HUGE_VAL})
     expect_error({.momentum = bad}, "momentum must be in [0, 1)");
+  expect_error({.learning_rate = 1e-50}, "learning_rate is 1e-50, which is 0 in float32");
+  expect_error({.weight_decay = 1e-50}, "weight_decay is 1e-50, which is 0 in float32");
   expect_error({.nesterov = true}, "nesterov needs momentum");
   EXPECT_NO_THROW(Sgd({.learning_rate = 0, .momentum = 0.999}));
 }

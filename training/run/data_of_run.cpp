@@ -256,6 +256,8 @@ datasets::Splits load_wanted_data(const TrainSettings& settings) {
                                 .numbers = number_options(settings),
                                 .sounds = settings.sounds.options(settings.dataset),
                                 .variation = settings.sounds.variation(),
+                                // Versions that did not refuse them have made runs.
+                                .unlearnt_classes = settings.of_a_run,
                                 .skip_broken = settings.skip_broken};
   if (!settings.standards_of.empty()) {
     const RunDirectory run = RunDirectory::open(settings.standards_of);

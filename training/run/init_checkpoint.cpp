@@ -103,8 +103,8 @@ void drop_dampened_steps(const Graph& graph, NamedTensors& tensors) {
 
 /// The numbers of the variables do not depend on the size of the pictures or the steps; a model that leaves it open
 /// gets the graph's.
-NamedTensors onnx_variables(const std::filesystem::path& path, const Graph& graph) {
-  importers::ImportOptions options{.keeps_size = true};
+NamedTensors onnx_variables(const std::filesystem::path& path, const Graph& graph, const std::string& output) {
+  importers::ImportOptions options{.keeps_size = true, .output = output};
   for (const Node* node : graph.nodes()) {
     const Shape& shape = node->output_specs()[0].shape;
     if (node->as<Placeholder>() == nullptr || shape.rank() < 3) continue;
@@ -148,12 +148,12 @@ nlohmann::ordered_json InitCheckpoint::json() const {
   return json;
 }
 
-InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
+InitCheckpoint start_from(const std::filesystem::path& path, Session& session, const std::string& output) {
   InitCheckpoint start{.source = {}, .names = {}};
   Safetensors content;
   if (is_onnx_file(path.string())) {
     start.source = path;
-    content.tensors = onnx_variables(path, session.graph());
+    content.tensors = onnx_variables(path, session.graph(), output);
   } else {
     TrainedVariables variables = trained_variables(path);
     start.source = variables.file;

@@ -31,7 +31,8 @@ struct InitCheckpoint {
 /// From a run that folds batch norms late where this one does not, or the reverse, no range of weights is taken, and no
 /// learned range that has not begun: it is where its variables start, and the run has not come to its delay, or, in a
 /// file by itself, no range has moved. The steps that dampening has counted are not taken either. Throws Error where
-/// there is none, unless it is an ONNX model and neither has variables, and what Session::restore throws.
-InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
+/// there is none, unless it is an ONNX model and neither has variables, and what Session::restore throws. `output`: the
+/// one that is wanted of an ONNX model (importers::ImportOptions::output).
+InitCheckpoint start_from(const std::filesystem::path& path, Session& session, const std::string& output = {});
 
 }  // namespace miniqat::training

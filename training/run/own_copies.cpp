@@ -26,6 +26,16 @@ void require_data_elsewhere(const std::string& dataset, const std::filesystem::p
   if (datasets::is_path(dataset) &&
       std::filesystem::equivalent(dataset, directory / RunDirectory::kGivenArrays, failure))
     throw UsageError(concat("--overwrite would delete ", dataset, ", the data of the new run: give another --out"));
+  require_no_strange_arrays(dataset, directory);
+}
+
+void require_no_strange_arrays(const std::string& dataset, const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / RunDirectory::kGivenArrays;
+  std::error_code failure;
+  if (std::filesystem::path(dataset).filename() == file.filename() && is_there(file) &&
+      !is_there(directory / "config.json") && !std::filesystem::equivalent(dataset, file, failure))
+    throw UsageError(concat("the new run would read ", file.string(), ", which is there already, instead of ", dataset,
+                            ": move it, or give another --out"));
 }
 
 void use_own_class_weights(TrainSettings& settings, const RunDirectory& run) {

@@ -20,8 +20,12 @@ void use_own_arrays(TrainSettings& settings, const RunDirectory& run);
 TrainSettings settings_of(const RunDirectory& run);
 
 /// Throws UsageError where a new run in `directory` would delete its own data set (--overwrite): the arrays that a
-/// Python program gave to the run that is there.
+/// Python program gave to the run that is there; and what require_no_strange_arrays() throws.
 void require_data_elsewhere(const std::string& dataset, const std::filesystem::path& directory);
+
+/// Throws UsageError where a new run in `directory`, in which no run is, on the arrays of another run would take a file
+/// that is there for its own copy.
+void require_no_strange_arrays(const std::string& dataset, const std::filesystem::path& directory);
 
 /// Lets settings of a run take weights that came from a file from the run's own copy.
 void use_own_class_weights(TrainSettings& settings, const RunDirectory& run);

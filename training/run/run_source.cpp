@@ -180,7 +180,7 @@ FloatRun read_float_model(const TrainSettings& settings) {
   result.training = make_classifier(classifier_options(settings), data.train);
   if (!result.training.notes.empty()) result.note = "note: " + joined(result.training.notes, "; ");
   Session session(result.training.graph);
-  start_from(settings.model, session);
+  start_from(settings.model, session, settings.output);
   result.checkpoint = session.checkpoint();
   add_loss(result.training, {settings.label_smoothing, class_weights_of(settings, data.train), settings.huber});
   result.evaluation = without_loss(result.training);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <filesystem>
+#include <limits>
 #include <set>
+#include <utility>
 
 #include "core/engine/session.h"
 #include "core/text/quote.h"
@@ -55,6 +57,21 @@ void check_schedule(const TrainSettings& settings) {
           concat("--schedule-every must be at least 1 step, is ", settings.schedule_every));
   require(settings.schedule_factor > 0 && settings.schedule_factor <= 1,
           concat("--schedule-factor must be in (0, 1], is ", exact(settings.schedule_factor)));
+}
+
+/// What float32 makes 0 or infinite would not have the effect that was asked for. Runs of earlier versions may have it.
+/// Rates: optim/option_checks.h.
+void check_float32(const TrainSettings& settings) {
+  constexpr double kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max();
+  for (const auto& [name, value] : {std::pair("momentum", settings.momentum),
+                                    {"label_smoothing", settings.label_smoothing},
+                                    {"huber", settings.huber},
+                                    {"dampening", settings.dampening}}) {
+    if (settings.of_a_run && !settings.given.contains(name)) continue;
+    require(!(value > 0 && value < kLeast),
+            concat(flag_of(name), " is ", value, ", which is 0 in float32: give 0 or at least ", kLeast));
+    require(!(value > kMost), concat(flag_of(name), " is ", value, ", which is infinite in float32"));
+  }
 }
 
 /// Setting `gradients` means nothing to a float run.
@@ -137,6 +154,7 @@ void check(const TrainSettings& settings) {
   check_limits(settings_of_steps(), settings);
   check_limits(settings_of_optimization(), settings);
   check_limits(settings_of_run(), settings);
+  check_float32(settings);
   check_options<TrainSettings>([&] { settings.rewrite.check(); });
   require((settings.epochs >= 1 || settings.steps > 0) && settings.epochs <= 1'000'000,
           concat("--epochs must be in 1..1000000, got ", settings.epochs));

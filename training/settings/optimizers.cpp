@@ -1,5 +1,7 @@
 #include "training/settings/optimizers.h"
 
+#include <limits>
+
 #include "core/text/classic.h"
 #include "core/text/error.h"
 #include "core/text/suggest.h"
@@ -11,22 +13,34 @@
 namespace miniqat::training {
 namespace {
 
+/// Runs of earlier versions may have rates that were 0 in float32.
+double held_rate(double rate, const char* name, const TrainSettings& settings) {
+  const bool is_of_then = settings.of_a_run && !settings.given.contains(name);
+  return is_of_then && rate > 0 && rate < std::numeric_limits<float>::min() ? 0 : rate;
+}
+
+optim::LogAdamOptions of_ranges(const TrainSettings& settings) {
+  return {.learning_rate = held_rate(settings.range_learning_rate, "range_learning_rate", settings)};
+}
+
 std::unique_ptr<Optimizer> sgd(const TrainSettings& settings, double learning_rate, const optim::Schedule& schedule) {
-  return std::make_unique<optim::Sgd>(optim::SgdOptions{.learning_rate = learning_rate,
-                                                        .momentum = settings.momentum,
-                                                        .nesterov = settings.nesterov,
-                                                        .weight_decay = settings.weight_decay,
-                                                        .decay_all = settings.decay_all,
-                                                        .schedule = schedule,
-                                                        .ranges = {.learning_rate = settings.range_learning_rate}});
+  return std::make_unique<optim::Sgd>(
+      optim::SgdOptions{.learning_rate = learning_rate,
+                        .momentum = settings.momentum,
+                        .nesterov = settings.nesterov,
+                        .weight_decay = held_rate(settings.weight_decay, "weight_decay", settings),
+                        .decay_all = settings.decay_all,
+                        .schedule = schedule,
+                        .ranges = of_ranges(settings)});
 }
 
 std::unique_ptr<Optimizer> adam(const TrainSettings& settings, double learning_rate, const optim::Schedule& schedule) {
-  return std::make_unique<optim::Adam>(optim::AdamOptions{.learning_rate = learning_rate,
-                                                          .weight_decay = settings.weight_decay,
-                                                          .decay_all = settings.decay_all,
-                                                          .schedule = schedule,
-                                                          .ranges = {.learning_rate = settings.range_learning_rate}});
+  return std::make_unique<optim::Adam>(
+      optim::AdamOptions{.learning_rate = learning_rate,
+                         .weight_decay = held_rate(settings.weight_decay, "weight_decay", settings),
+                         .decay_all = settings.decay_all,
+                         .schedule = schedule,
+                         .ranges = of_ranges(settings)});
 }
 
 double given_rate(const TrainSettings& settings) {
@@ -113,7 +127,8 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, const R
                                                                             .every = settings.schedule_every,
                                                                             .factor = settings.schedule_factor,
                                                                             .total_steps = run.steps});
-  return find_optimizer(settings.optimizer).make(settings, peak_rate(settings), schedule);
+  const double rate = held_rate(peak_rate(settings), "learning_rate", settings);
+  return find_optimizer(settings.optimizer).make(settings, rate, schedule);
 }
 
 const char* help_of_optimizer() {

@@ -197,7 +197,7 @@ void RunLife::begin_anew() {
   const bool has_weights = is_onnx_file(settings.model) && settings.init_checkpoint.empty();
   if (const std::string& from = has_weights ? settings.model : settings.init_checkpoint; !from.empty()) {
     // The others have its variables then, as those of a checkpoint.
-    if (task_.ranks.leads()) start = start_from(from, task_.session);
+    if (task_.ranks.leads()) start = start_from(from, task_.session, settings.output);
     if (start && !start->note.empty()) observer_.warn(start->note);
   }
   if (!extras_.resume) run_.clear();

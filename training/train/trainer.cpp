@@ -18,6 +18,7 @@
 #include "training/run/data_of_run.h"
 #include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
+#include "training/run/own_copies.h"
 #include "training/run/run_source.h"
 #include "training/run/same_data.h"
 #include "training/train/layer_arithmetic.h"
@@ -110,7 +111,7 @@ class Trainer {
     // The ranges of its quantizers come with the first batches.
     if (!quantize::quantization_of(network.graph).is_float()) return;
     Session session(network.graph);
-    start_from(from, session);
+    start_from(from, session, settings.output);
     const datasets::Dataset some = datasets::drawn_examples(task_.data.train, kPictures, 1);
     const std::string warning =
         warning_before_training(evaluate(session, network, some), some, printable(settings.model), settings.dataset);
@@ -237,6 +238,7 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   std::optional<InterruptionScope> together;
   if (extras.ranks.get().size() > 1) together.emplace(nullptr);
   if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
+  if (!extras.resume && !settings.data) require_no_strange_arrays(settings.dataset, run.path());
   TrainingTask task(read_networks(settings), extras.ranks);
   if (std::string note = note_on_rounding(task); !note.empty()) task.report.remarks.push_back(std::move(note));
   // The calibration knows the data that decide between it and the training.

@@ -207,5 +207,25 @@ TEST_F(TrainClassWeightsTest, ARunIsRepeatedInItsOwnPlace) {
     EXPECT_EQ(json_of(path(kept)), (Json{{"0", 1}, {"1", 8}})) << kept;
 }
 
+using TrainSeriesTest = ProgramTest;
+
+/// Versions that took a test series of a class without a training example have made runs.
+TEST_F(TrainSeriesTest, ARunThatHasATestSeriesOfAnUnlearntClassGoesOn) {
+  const std::string head = "@classLabel true 8 9 10\n@data\n";
+  std::string series = head;
+  for (int i = 0; i < 24; ++i) series += concat(i % 7, ",", i % 5, ",", i % 3, ":", 9 + i % 2, "\n");
+  place_.write("X_TRAIN.ts", series);
+  place_.write("X_TEST.ts", head + "1,2,1:9\n4,3,1:10\n");
+  const Arguments line = "train --float --model mlp --dataset X_TRAIN.ts --batch-size 4 --steps 2 --threads 1 --out";
+  EXPECT_EQ(program(line + "run").status, 0);
+  // As many as before, as if that run had them from its beginning.
+  place_.write("X_TEST.ts", head + "1,2,1:9\n4,3,1:8\n");
+  EXPECT_EQ(program(line + "new").status, 1);
+  for (const char* way_on : {"train --resume --steps 4 --out run", "quantize run --steps 1 --threads 1 --out bits"}) {
+    const Outcome outcome = program(way_on);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+}
+
 }  // namespace
 }  // namespace miniqat::testing::train_data_test

@@ -120,20 +120,36 @@ TEST(ImportOnnx, AnOpenImageSizeIsAsAsked) {
                        {"6 pixels along axis 2, not 8"}));
 }
 
-/// As tf2onnx writes the Transpose of grey images [n, h, w, 1].
+/// As tf2onnx writes the Transpose of grey images [n, h, w, 1]. The shape may be an initializer or a Constant node.
 TEST(ImportOnnx, AReshapeMayMoveOneChannel) {
   for (const std::int64_t batch : {-1, 0, 1}) {
-    NodeChain first({1, 1, 4, 3}), last({1, 4, 3, 1});
-    last.integers("shape", {batch, 1, 4, 3});
-    last.add("Reshape", {"shape"});
-    for (NodeChain* net : {&first, &last}) {
+    NodeChain first({1, 1, 4, 3}), last({1, 4, 3, 1}), node({1, 4, 3, 1}), list({1, 4, 3, 1});
+    const std::vector<std::int64_t> shape = {batch, 1, 4, 3};
+    last.integers("shape", shape);
+    pb::Node& constant = *node.graph().add_node();
+    node.integers("shape", shape);
+    pb::Attribute& value = *constant.add_attribute();
+    value.set_name("value");
+    value.set_type(pb::Attribute::TENSOR);
+    *value.mutable_t() = node.graph().initializer(0);
+    node.graph().clear_initializer();
+    set_ints(*list.graph().add_node(), "value_ints", shape);
+    for (NodeChain* net : {&node, &list}) {
+      net->graph().mutable_node(0)->set_op_type("Constant");
+      net->graph().mutable_node(0)->add_output("shape");
+    }
+    for (NodeChain* net : {&last, &node, &list}) net->add("Reshape", {"shape"});
+    for (NodeChain* net : {&first, &last, &node, &list}) {
       net->constant("w", {2, 1, 2, 2});
       net->add("Conv", {"w"});
     }
-    ImportedModel wanted = first.import(), model = last.import();
-    ASSERT_EQ(model.graph.at("x").output().shape(), (Shape{1, 4, 3, 1}));
     const Tensor x = counted_images({1, 4, 3, 1});
-    EXPECT_EQ(values_of(result_of(model, x)), values_of(result_of(wanted, x)));
+    ImportedModel wanted = first.import();
+    for (NodeChain* net : {&last, &node, &list}) {
+      ImportedModel model = net->import();
+      ASSERT_EQ(model.graph.at("x").output().shape(), (Shape{1, 4, 3, 1}));
+      EXPECT_EQ(values_of(result_of(model, x)), values_of(result_of(wanted, x)));
+    }
   }
 }
 
@@ -191,6 +207,26 @@ TEST(ImportOnnx, ASoftmaxAtTheEndIsLeftOut) {
   EXPECT_EQ(logarithms.refusal(), "");
   EXPECT_TRUE(mentions(testing::error_of([&] { import_onnx(logarithms.path(), {.keeps_softmax = true}); }),
                        {"[LogSoftmax \"the_LogSoftmax\"]", "a network for classes"}));
+}
+
+/// A file of several outputs, of which one is wanted: what only others need is not inside the network.
+TEST(ImportOnnx, TheOutputThatIsWantedIsTheEnd) {
+  for (const std::string type : {"Softmax", "LogSoftmax"}) {
+    NodeChain net({2, 5});
+    for (const std::string& op : {std::string("Relu"), type, std::string("Sigmoid")}) net.add(op);
+    net.write();
+    for (const char* other : {"t1", "t2"}) net.graph().add_output()->set_name(other);
+    std::ofstream(net.path(), std::ios::binary) << net.model.SerializeAsString();
+    const auto refusal_of = [&](const std::string& output) {
+      return testing::error_of([&] { import_onnx(net.path(), {.output = output}); });
+    };
+    const ImportedModel end = import_onnx(net.path(), {.output = "t2"});
+    EXPECT_TRUE(mentions(end.report.notes.at(0), {"the final " + type, "is left out"}));
+    EXPECT_EQ(end.graph.outputs()[2].name(), "the_Relu/Relu");
+    EXPECT_EQ(refusal_of("t1"), "") << type;
+    for (const char* inside : {"t3", "", "the_Relu/Relu"})
+      EXPECT_TRUE(mentions(refusal_of(inside), {type == "Softmax" ? "" : "not the end"})) << type << inside;
+  }
 }
 
 /// A Softmax inside the network, or of each pixel, is an op; integers have none.

@@ -47,8 +47,25 @@ TEST(TrainSettings, EachLimitIsNamedWithTheNumberBeyondIt) {
       {[](auto& s) { s.width = kNan; }, "--width must be in (0, 16], got nan"},
       {[](auto& s) { s.label_smoothing = 1; }, "--label-smoothing must be in [0, 1), got 1"},
       {[](auto& s) { s.dampening = -0.1; }, "--dampening must be at least 0, got -0.1"},
-      {[](auto& s) { s.dampening = kInfinity; }, "--dampening must be at least 0, got inf"}};
+      {[](auto& s) { s.dampening = kInfinity; }, "--dampening must be at least 0, got inf"},
+      {[](auto& s) { s.huber = 1e-50; }, "--huber is 1e-50, which is 0 in float32: give 0 or at least 1.17549e-38"},
+      {[](auto& s) { s.huber = 1e50; }, "--huber is 1e+50, which is infinite in float32"}};
   for (const auto& [change, text] : cases) EXPECT_EQ(error_with(change), text);
+}
+
+TEST(TrainSettings, WhatIsZeroInFloat32StaysSoInARunOfAnEarlierVersion) {
+  const Change tiny = [](auto& s) {
+    s.of_a_run = true;
+    s.learning_rate = s.weight_decay = s.range_learning_rate = s.momentum = s.label_smoothing = s.dampening = 1e-50;
+  };
+  EXPECT_EQ(error_with(tiny), "");
+  for (const char* name : {"learning_rate", "momentum"})
+    EXPECT_NE(error_with([&](auto& s) {
+                tiny(s);
+                s.given = {name};
+              }),
+              "")
+        << "asked for now: " << name;
 }
 
 TEST(TrainSettings, TheLimitsThemselvesAreRight) {

@@ -171,6 +171,28 @@ TEST_F(RunSettings, ANewRunDoesNotDeleteWhatItReads) {
   EXPECT_TRUE(mentions(refusal(), {"--overwrite would delete ", "old, which --init-checkpoint reads"}));
 }
 
+TEST_F(RunSettings, ANewRunTakesNoStrangeFileForItsArrays) {
+  for (const char* file : {"old/given_arrays.npz", "folder/given_arrays.npz"}) place_.write(file, "");
+  TrainSettings wanted = settings();
+  const auto refusal = [&] { return error_of([&] { require_inputs_elsewhere(wanted, path("folder")); }); };
+  EXPECT_EQ(refusal(), "") << "other data are no arrays";
+  wanted.dataset = path("old/given_arrays.npz").string();
+  const std::vector<std::string> words = {"the new run would read ", "folder/given_arrays.npz, which is there already",
+                                          "instead of ", "old/given_arrays.npz: move it"};
+  EXPECT_TRUE(mentions(refusal(), words));
+  RunObserver silent;
+  EXPECT_TRUE(mentions(error_of([&] {
+                         train(wanted, RunDirectory::fresh(path("folder"), "none", RunDirectory::Existing::kOverwrite),
+                               {}, silent);
+                       }),
+                       words));
+  wanted.data = std::make_shared<const datasets::Splits>();
+  EXPECT_EQ(refusal(), "") << "the run replaces the file";
+  wanted.data = nullptr;
+  place_.write("folder/config.json", "");
+  EXPECT_EQ(refusal(), "") << "the file goes with the run that is there";
+}
+
 TEST_F(RunSettings, AnEmptyPathIsNotTheCurrentDirectory) {
   EXPECT_TRUE(mentions(error_of([] { RunDirectory::fresh("", "none"); }), {"--out must not be empty"}));
   EXPECT_TRUE(mentions(error_of([] { RunDirectory::fresh("", "none", RunDirectory::Existing::kOverwrite); }),
