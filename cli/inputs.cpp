@@ -3,7 +3,6 @@
 #include "core/files/files.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
-#include "datasets/arrays/ts.h"
 #include "datasets/known_datasets.h"
 #include "datasets/user_files.h"
 #include "importers/onnx/import.h"
@@ -18,29 +17,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A file of data, with the NAME_TEST.ts beside a NAME_TRAIN.ts.
-void add_data(const fs::path& data, std::vector<fs::path>& files) {
-  files.push_back(data);
-  if (!datasets::is_ts(data)) return;
-  for (const auto& [part, file] : datasets::ts_parts(data)) files.push_back(file);
-}
-
 /// What is read with `input`: all files of a run and its data, the other part of data, the weights beside an ONNX
 /// model.
 std::vector<fs::path> files_with(const fs::path& input) {
-  std::vector<fs::path> files;
   if (const auto run = run_of_variables(input)) {
-    files = run->files();
+    std::vector<fs::path> files = run->files();
     const nlohmann::ordered_json config = read_json(run->config());
     const std::string dataset = text_at(config, "dataset");
-    if (datasets::is_path(dataset)) add_data(dataset, files);
+    if (datasets::is_path(dataset))
+      for (fs::path& file : datasets::files_read_with(dataset)) files.push_back(std::move(file));
     files.insert(files.end(), {run->given_arrays(), run->trace(), text_at(config, "data_dir")});
-  } else if (is_onnx_file(input.string()) && is_there(input)) {
-    files = importers::external_files(input);
-  } else {
-    add_data(input, files);
+    return files;
   }
-  return files;
+  if (is_onnx_file(input.string()) && is_there(input)) return importers::external_files(input);
+  return datasets::files_read_with(input);
 }
 
 /// Whether it is a file of data at any depth of a folder that is not a run's.

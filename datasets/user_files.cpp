@@ -464,6 +464,13 @@ bool is_named_like_data(const fs::path& file) {
          file.filename().string().find("idx") != std::string::npos;
 }
 
+std::vector<fs::path> files_read_with(const fs::path& data) {
+  std::vector<fs::path> files = {data};
+  if (is_ts(data))
+    for (const auto& [part, file] : ts_parts(data)) files.push_back(file);
+  return files;
+}
+
 Tensor read_picture(const fs::path& path, const PictureOptions& options) {
   Picture picture = decode_picture(read_large_file(path), options.colour, path);
   if (options.has_size()) picture = fit_picture(picture, options.height, options.width);

@@ -38,6 +38,9 @@ Splits load_user_files(const std::filesystem::path& path, const LoadOptions& opt
 /// keep other files there, too.
 bool is_named_like_data(const std::filesystem::path& file);
 
+/// A path of data and what is read with it: the NAME_TEST.ts beside a NAME_TRAIN.ts.
+std::vector<std::filesystem::path> files_read_with(const std::filesystem::path& data);
+
 /// One file of these formats as an example [h, w, c] uint8 of the size and the colour that the options ask for. Throws
 /// Error.
 Tensor read_picture(const std::filesystem::path& path, const PictureOptions& options);

@@ -205,7 +205,7 @@ class PadOp final : public OpOf<Pad>, public PassesPacked {
     Tensor& y = context.output(0);
     if (context.packed_inputs.empty()) return put_part_among_zeros(x, cuts(), y);
     const Tensor& codes = *context.packed_inputs[0];
-    // Of a NaN grid any code is NaN.
+    // Any code is NaN where the grid is.
     const float zero = grid_of_codes(context.packed_forms[0], codes).zero_point;
     put_part_among(static_cast<std::uint8_t>(zero == zero ? zero : 0), PartOfWhole(y.shape(), x.shape(), cuts()),
                    codes.data<std::uint8_t>(), context.packed->data<std::uint8_t>(), y.shape().elements());

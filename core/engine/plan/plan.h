@@ -31,7 +31,7 @@ struct Plan {
     /// hash_text of the node's name, for its random numbers.
     std::uint64_t name_hash = 0;
     ForwardContext context;
-    /// Of context.packed.
+    /// What context.packed is in.
     PackedForm packed_form = {};
   };
   /// A tensor with several consumers gets its gradient in parts: total += part after the step.
