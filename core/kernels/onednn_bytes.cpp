@@ -5,6 +5,8 @@
 //   whose rows are windows, which are added up where they overlap;
 // - that of the filter is a product of such matrices, of some pictures at a time.
 
+#include "core/kernels/onednn_bytes.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,8 +14,8 @@
 #include <optional>
 
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn.h"
 #include "core/kernels/onednn_kernel.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/kernels/scratch.h"
 #include "core/team/team.h"
 #include "core/threads/parallel.h"

@@ -1,3 +1,5 @@
+#include "core/kernels/onednn_matrix.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -6,7 +8,6 @@
 #include <vector>
 
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn.h"
 #include "core/kernels/onednn_kernel.h"
 #include "core/kernels/scratch.h"
 #include "core/team/team.h"
