@@ -52,7 +52,7 @@ class ExactOp {
     std::uint64_t random_key = 0;
     /// The inputs that forward updates.
     std::vector<int> updated = {};
-    /// By how much of themselves the factors of a product are rounded, together: to bfloat16, or not at all.
+    /// The part of themselves by which a product's factors are rounded, together: to bfloat16, or not at all.
     double forward_rounding = 0;
     double backward_rounding = 0;
   };

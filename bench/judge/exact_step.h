@@ -17,7 +17,7 @@ class ExactStep {
   /// `step` is about to run, and must outlive this.
   explicit ExactStep(const Plan::ForwardStep& step);
 
-  /// By position in the step's context (updates: by input): what it should have computed.
+  /// What the step should have computed, by position in its context (updates: by input).
   Bounded output(std::size_t k) const;
   Bounded update(std::size_t k) const;
   Bounded state(std::size_t k) const;
@@ -46,7 +46,7 @@ class ExactStep {
   std::vector<std::unique_ptr<ExactOp>> members_;
   /// What members compute.
   std::map<Key, Bounded> inside_;
-  /// By position in the context.
+  /// In the order of the context.
   std::vector<Bounded> updates_;
   std::vector<Bounded> state_;
 };

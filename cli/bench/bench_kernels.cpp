@@ -48,7 +48,7 @@ struct KernelChoice {
   throw UsageError(concat("--kernel: ", unknown_name("operation or kernel", name, words)));
 }
 
-/// By its name, or by the one that it has in its plugin.
+/// The name is its own, or the one that it has in its plugin.
 bool has_name(const NamedKernel& kernel, const std::string& name) {
   return kernel.name == name || (kernel.functions.name != nullptr && kernel.functions.name == name);
 }

@@ -156,7 +156,7 @@ std::span<const std::int8_t> turned_filter(const Shape& shape, const std::int8_t
   return result;
 }
 
-/// By products of matrices, some pictures at a time in each thread.
+/// Multiplies matrices, some pictures at a time in each thread.
 void add_up_windows(const Convolution& c, const std::int8_t* d_output, const std::int8_t* filter,
                     std::int32_t* d_input) {
   const Extents e(c);

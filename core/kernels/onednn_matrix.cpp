@@ -50,7 +50,7 @@ MatrixOf<T> with_dense_row(const MatrixOf<T>& a, ScratchScope& scratch) {
   return MatrixOf<T>::row_major(row.data(), 1, a.columns);
 }
 
-/// By oneDNN's own threads, or inside a part by this one.
+/// Multiplies in oneDNN's own threads, or inside a part in this one.
 template <class T>
 void multiply_whole(const MatrixOf<T>& left, const MatrixOf<T>& b, float* product, std::int64_t stride) {
   ScratchScope scratch;
