@@ -37,6 +37,7 @@ bool is_one_class(const std::vector<std::string>& lines) {
   std::map<std::string, std::size_t> members;
   std::size_t functions = 0, most = 0;
   for (const FunctionLines& function : functions_of(lines)) {
+    if (lines[function.begin].starts_with(' ')) continue;  // A block in a function.
     ++functions;
     if (const std::string name = class_of_member(lines[function.begin]); !name.empty())
       most = std::max(most, ++members[name]);
