@@ -29,7 +29,7 @@ struct KernelTime {
   /// The speed as a multiple of our own kernel's in the same case; none for it and the limits, and if it is not
   /// measured.
   std::optional<Spread> of_ours;
-  /// In which the median of these lies, with a confidence of 95%; none of too few rounds.
+  /// The interval of the median of these, with a confidence of 95%; none of too few rounds.
   std::optional<Interval> of_ours_interval;
   /// least_seconds() over the median. In place a kernel can be faster than memcpy, from which that time is.
   double of_roof = 0;

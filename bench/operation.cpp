@@ -61,7 +61,7 @@ bool can_do(const fake_quant_kernel& kernel, Operation operation) {
 }
 
 std::string BenchCase::layout() const {
-  // By the mask alone: there is one for the tensor.
+  // The mask alone says it: there is one for the tensor.
   if (operation == Operation::kBackward) return "per tensor";
   if (!has_grid()) return "";
   return channels == 1 ? "per tensor" : "per channel";

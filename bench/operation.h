@@ -22,7 +22,7 @@ enum class Operation {
   kForwardMask,
   /// Minima and maxima, the grid of that range, then forward with it.
   kObserveForward,
-  /// By the mask; knows no channels.
+  /// Follows the mask; knows no channels.
   kBackward,
   /// From x, with the sums that both ends of a learned range need; dx in place of dy.
   kBackwardLearned,

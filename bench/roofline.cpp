@@ -5,7 +5,7 @@
 
 #include "bench/measure/rounds.h"
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/tensors/tensor.h"
 #include "core/text/classic.h"
 #include "core/text/error.h"

@@ -16,7 +16,7 @@
 
 #include "bench/judge/step_judge.h"
 #include "bench/noise_training.h"
-#include "core/kernels/onednn.h"
+#include "core/kernels/onednn_bytes.h"
 #include "core/team/team.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"

@@ -18,7 +18,7 @@
 #include "benchmarks/machine.h"
 #include "core/graph/losses.h"
 #include "core/graph/op_interfaces.h"
-#include "core/kernels/onednn.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"

@@ -256,7 +256,7 @@ std::optional<Estimate> estimate_of(const TrainSettings& settings, const ListedR
                   .run = run.path.string()};
 }
 
-/// By the newest run that tells it.
+/// The length that the newest run tells.
 std::optional<Estimate> known_length(const TrainSettings& settings) {
   std::error_code failure;
   if (!fs::is_directory("runs", failure)) return {};

@@ -80,7 +80,7 @@ struct Subject {
 /// What came of it.
 struct EvalResult {
   Evaluation evaluation;
-  /// By class; none where the task is another.
+  /// The answers by class; none where the task is another.
   std::optional<Answers> answers = {};
 
   EvalResult(const Task& task, const datasets::Dataset& pictures) {

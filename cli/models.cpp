@@ -72,8 +72,7 @@ void list() {
                 static_cast<long>(size.multiply_adds), in_last_column(model.summary).c_str());
   }
   std::printf(
-      "\nTo begin a network of your own with one of these, write it as graph JSON and\n"
-      "change its layers (docs/own-network.md):\n"
+      "\nTo begin a network of your own with one of these, write it as graph JSON and\nchange its layers (docs/own-network.md):\n"
       "  miniqat models --model lenet5 --out mine.json\n"
       "  miniqat inspect mine.json\n"
       "  miniqat train --model mine.json\n");

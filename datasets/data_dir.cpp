@@ -17,9 +17,11 @@ namespace {
 constexpr const char* kVariable = "MINIQAT_DATA_DIR";
 constexpr std::string_view kHowToGive = "give the directory with --data-dir DIR or in the environment variable ";
 
-/// Beyond the directory, where there is more to say.
+/// Beyond the directory, where there is more to say: in a clone, since an installation does not have the script.
 std::string how_to_get(const std::string& name) {
-  return name == "mnist" ? "; scripts/get-data mnist DIR downloads it" : "";
+  std::error_code ignored;
+  const bool has_script = name == "mnist" && std::filesystem::exists("scripts/get-data", ignored);
+  return has_script ? "; scripts/get-data mnist DIR downloads it" : "";
 }
 
 bool directory_exists(const std::filesystem::path& path) {

@@ -39,8 +39,8 @@ class SharedDecoding {
 /// A process that decodes all by itself.
 SharedDecoding& lone_decoding();
 
-/// With whom all loading shares its work from now on; at first it is lone_decoding(). `with` must stay. Not to be
-/// changed while something loads.
+/// All loading shares its work with `with` from now on; before the first call, with lone_decoding(). `with` must stay.
+/// Not to be changed while something loads.
 void share_decoding(SharedDecoding& with);
 
 /// What share_decoding() was given last.

@@ -437,7 +437,7 @@ class UserFiles {
     return parts;
   }
 
-  /// By a whole word of the name: "latest-images" are no test pictures.
+  /// Looks for a whole word of the name: "latest-images" are no test pictures.
   static Part part_of(const fs::path& file) {
     std::vector<std::string> words(1);
     for (const char c : lower_case(file.filename().string()))

@@ -72,7 +72,7 @@ struct Introduction {
   cpu_set_t cores{};
 };
 
-/// By words: with debug symbols it has hundreds of megabytes, and every rank reads its own.
+/// Goes by words: with debug symbols the program has hundreds of megabytes, and every rank reads its own.
 std::uint64_t hash_of_program() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   std::vector<std::uint64_t> words(std::size_t{1} << 13);

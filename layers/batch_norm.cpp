@@ -70,7 +70,7 @@ void reference_update_moving(const ForwardContext& context, std::int64_t rows, d
         .kind = ShardStatistic::Kind::kMoments, .count = n, .a = double{mean[c]}, .b = n * double{variance[c]}};
 }
 
-/// From those of a whole batch.
+/// Updates the moving statistics by those of a whole batch.
 template <class T>
 void reference_store_moving(const ForwardContext& context, double decay) {
   const std::span<const ShardStatistic> batch = context.observed;

@@ -5,6 +5,7 @@
 #include "core/graph/op.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/kernels/scratch.h"
 #include "core/text/error.h"
 #include "layers/kernels/bfloat16_factors.h"

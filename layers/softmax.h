@@ -21,7 +21,7 @@ inline Output softmax(Graph& graph, const std::string& name, Output x) { return 
 struct SoftmaxCrossEntropyAttributes {
   /// The share of the target that is spread over all classes alike, in [0, 1) (Szegedy et al. 2015, section 7).
   double label_smoothing = 0;
-  /// By what the loss of a row is multiplied, for each class as its label; empty: by 1.
+  /// The factor on the loss of a row, for each class as its label; empty: 1.
   std::vector<double> class_weights = {};
 
   void visit(AttributeVisitor& visitor) {

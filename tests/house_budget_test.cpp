@@ -44,9 +44,10 @@ TEST(Budget, RaisesSayWhy) {
   EXPECT_NONFATAL_FAILURE(read_budget({"core lots"}), "no number of lines");
 }
 
-/// Rooms neither grow beyond their lines nor keep lines that they no longer need.
+/// Rooms neither grow beyond their lines nor keep lines that they no longer need. (.ci/run sees numbers that rise.)
 TEST(Budget, RoomsKeepTheirLines) {
-  constexpr std::int64_t kSpare = 200;
+  // A change that saves a few lines may leave the budget alone.
+  constexpr std::int64_t kSpare = 20;
   std::map<std::string, std::int64_t> budget = read_budget(lines_of(source_dir() / "tests/budget.txt"));
   for (const std::string& room : top_entries()) {
     if (room.starts_with('.')) continue;
@@ -57,7 +58,8 @@ TEST(Budget, RoomsKeepTheirLines) {
       const std::int64_t most = budget[name];
       EXPECT_LE(lines, most) << name << " grew: make room, or raise it in tests/budget.txt by a line that says why: \""
                              << name << " +" << lines - most << " ...\"";
-      EXPECT_GE(lines + kSpare, most) << name << " became smaller: lower its number in tests/budget.txt to " << lines;
+      EXPECT_GE(lines + kSpare, most) << name << " became smaller: lower its number in tests/budget.txt by "
+                                      << most - lines;
       budget.erase(name);
     }
   }

@@ -37,6 +37,7 @@ bool is_one_class(const std::vector<std::string>& lines) {
   std::map<std::string, std::size_t> members;
   std::size_t functions = 0, most = 0;
   for (const FunctionLines& function : functions_of(lines)) {
+    if (lines[function.begin].starts_with(' ')) continue;  // A block in a function.
     ++functions;
     if (const std::string name = class_of_member(lines[function.begin]); !name.empty())
       most = std::max(most, ++members[name]);
@@ -104,7 +105,8 @@ TEST(House, FunctionsStayShort) {
 
 /// Whether a line of comment begins with a word for something that stands elsewhere: "Of all calls.", "Those of it."
 bool leans_on_something_else(const std::string& line) {
-  static const std::vector<std::string> kWords = {"Of", "Those", "That", "Likewise", "Ditto", "As above", "See above"};
+  static const std::vector<std::string> kWords = {
+      "Of", "Those", "That", "Likewise", "Ditto", "As above", "See above", "By", "In which", "With whom", "From those"};
   const std::string text = without_indent(line);
   const std::size_t slashes = text.starts_with("/// ") ? 4 : text.starts_with("// ") ? 3 : 0;
   if (slashes == 0) return false;
@@ -118,6 +120,7 @@ bool leans_on_something_else(const std::string& line) {
 TEST(House, CommentsNameTheirSubject) {
   EXPECT_TRUE(leans_on_something_else("  /// Of a layer: real."));
   EXPECT_TRUE(leans_on_something_else("// That of the graph."));
+  EXPECT_TRUE(leans_on_something_else("/// By whom: a name."));
   EXPECT_FALSE(leans_on_something_else("/// Often asked."));
   for (const fs::path& file : all_sources()) {
     if (fs::relative(file, source_dir()).string().starts_with("tests/")) continue;

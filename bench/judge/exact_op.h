@@ -1,11 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <vector>
 
-#include "core/engine/plan/plan.h"
 #include "core/graph/op_interfaces.h"
 #include "core/tensors/tensor.h"
 
@@ -55,7 +52,7 @@ class ExactOp {
     std::uint64_t random_key = 0;
     /// The inputs that forward updates.
     std::vector<int> updated = {};
-    /// By how much of themselves the factors of a product are rounded, together: to bfloat16, or not at all.
+    /// The part of themselves by which a product's factors are rounded, together: to bfloat16, or not at all.
     double forward_rounding = 0;
     double backward_rounding = 0;
   };
@@ -107,53 +104,5 @@ class ExactOp {
   /// A quantizer's: by how much its input may seem to have moved, float64 like it.
   Tensor reach_;
 };
-
-/// A step of a fast plan, one node or several that run as one, computed anew from the very numbers that the fast
-/// backend finds there, node by node on the reference loops in float64.
-class ExactStep {
- public:
-  /// `step` is about to run, and must outlive this.
-  explicit ExactStep(const Plan::ForwardStep& step);
-
-  /// By position in the step's context (updates: by input): what it should have computed.
-  Bounded output(std::size_t k) const;
-  Bounded update(std::size_t k) const;
-  Bounded state(std::size_t k) const;
-
-  /// The exact gradient of several inputs of the step together: those that are one tensor of the graph.
-  struct Gradient {
-    std::vector<std::size_t> inputs;
-    Bounded sum;
-  };
-  /// For the inputs whose gradient is wanted, given those of the outputs (which may have gaps).
-  std::vector<Gradient> backward(const std::vector<Bounded>& d_outputs, const std::vector<bool>& wanted) const;
-
- private:
-  using Key = std::pair<const Node*, int>;
-  static Key key(const Output& output) { return {output.node, output.index}; }
-
-  void run_member(std::size_t m);
-  Bounded input_of(std::size_t m, std::size_t i) const;
-  int position_of(const Output& input) const;
-  bool is_inside(const Output& input) const { return inside_.contains(key(input)); }
-  std::vector<bool> wanted_of(std::size_t m, const std::vector<bool>& wanted) const;
-  std::vector<Bounded> bytes_backward(std::size_t m, const Bounded& arriving, const std::vector<bool>& wanted) const;
-
-  const Plan::ForwardStep& step_;
-  std::vector<Tensor> inputs_;
-  std::vector<std::unique_ptr<ExactOp>> members_;
-  /// What members compute.
-  std::map<Key, Bounded> inside_;
-  /// By position in the context.
-  std::vector<Bounded> updates_;
-  std::vector<Bounded> state_;
-};
-
-/// A copy as float64; integers stay what they are.
-Tensor wide_copy(const Tensor& tensor);
-/// The numbers that bytes stand for, float32.
-Tensor unpacked(const PackedForm& form, const Tensor& bytes, const Shape& shape);
-/// What a step reads, float32: from its packed inputs if it reads these.
-std::vector<Tensor> inputs_of(const Plan::ForwardStep& step);
 
 }  // namespace miniqat::bench

@@ -31,7 +31,7 @@ struct UncertainGrid {
   /// Where the scale is a power of two: the grid with the next one, if the range lies at the end of an octave.
   std::optional<Affine<double>> other = {};
 
-  /// By how much an end may lie elsewhere on the other grid.
+  /// The distance by which an end may lie elsewhere on the other grid.
   double end_distance() const {
     if (!other) return 0;
     return std::max(std::abs(other->nudged_min - grid.nudged_min), std::abs(other->nudged_max - grid.nudged_max));

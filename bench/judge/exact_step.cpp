@@ -1,6 +1,8 @@
-#include <algorithm>
+#include "bench/judge/exact_step.h"
 
-#include "bench/judge/exact_op.h"
+#include <algorithm>
+#include <cmath>
+
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/packed.h"
 #include "core/text/error.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/judge/exact_op.h"
+#include "bench/judge/exact_step.h"
 #include "core/engine/sweep.h"
 
 namespace miniqat::bench {

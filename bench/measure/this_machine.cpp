@@ -21,7 +21,7 @@
 namespace miniqat::bench {
 namespace {
 
-/// By the C library, which on some processors adds up the last caches of all groups of cores.
+/// Asks the C library, which on some processors adds up the last caches of all groups of cores.
 std::vector<Cache> caches_of_library() {
   std::vector<Cache> caches;
   const long sizes[] = {::sysconf(_SC_LEVEL1_DCACHE_SIZE), ::sysconf(_SC_LEVEL2_CACHE_SIZE),

@@ -29,7 +29,7 @@ struct BenchRecord {
   /// The case: "forward, per tensor, 8 bits, 1000000 elements, 2 threads", or "lenet5, W8A8, batch 128, 2 threads", of
   /// --loaded "lenet5, W8A8, neighbours: own sessions, batch 128, 2 threads".
   std::string what;
-  /// By whom: "miniqat", the name of a kernel.
+  /// The one measured: "miniqat", the name of a kernel.
   std::string by;
   std::vector<double> rounds;
   /// Whether the machine was quiet and the rounds steady.

@@ -59,13 +59,11 @@ void print_table(const BenchComparison& comparison, bool in_turns) {
         100 * kRepeatTolerance);
   else
     std::printf(
-        "Undecided: a side was not quiet, or has fewer than %zu rounds. Beyond noise: medians more than %.0f%% apart,\n"
-        "ranges between quartiles apart, rank test p < %.2f.\n",
+        "Undecided: a side was not quiet, or has fewer than %zu rounds. Beyond noise: medians more than %.0f%% apart,\nranges between quartiles apart, rank test p < %.2f.\n",
         kFewestCompared, 100 * kRepeatTolerance, kRankLevel);
   if (count(Verdict::kNotQuiet) > 0)
     std::printf(
-        "Where the machine does not become quiet, take turns: two plugins in one run, or several files of each side\n"
-        "(docs/bench.md).\n");
+        "Where the machine does not become quiet, take turns: two plugins in one run, or several files of each side\n(docs/bench.md).\n");
   print_left_over("A", comparison.only_a);
   print_left_over("B", comparison.only_b);
 }

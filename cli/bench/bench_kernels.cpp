@@ -48,7 +48,7 @@ struct KernelChoice {
   throw UsageError(concat("--kernel: ", unknown_name("operation or kernel", name, words)));
 }
 
-/// By its name, or by the one that it has in its plugin.
+/// The name is its own, or the one that it has in its plugin.
 bool has_name(const NamedKernel& kernel, const std::string& name) {
   return kernel.name == name || (kernel.functions.name != nullptr && kernel.functions.name == name);
 }
@@ -201,8 +201,7 @@ std::string words_on_others(const std::vector<KernelTime>& rows) {
     if (row.of_ours) ++counts[row.by][verdict_of_ratio(row.of_ours_interval)];
   if (counts.empty()) return "";
   std::string text =
-      "\n95% of median: in this interval lies the median of the rounds' ratios, with a confidence of 95%. Kernels take turns,\n"
-      "so it is of use on a busy machine, too.\n";
+      "\n95% of median: in this interval lies the median of the rounds' ratios, with a confidence of 95%. Kernels take turns,\nso it is of use on a busy machine, too.\n";
   for (auto& [name, of] : counts)
     text += concat(name, " beside ", kOurName, ": faster in ", counted(of[Verdict::kFaster], "case"), ", slower in ",
                    of[Verdict::kSlower], ", less than ", 100 * kRepeatTolerance, "% apart in ", of[Verdict::kNoise],
@@ -263,10 +262,7 @@ void measure_kernels(const BenchRun& run, const KernelChoice& chosen, Json& resu
         "A terminal of 120 columns has room for all columns.\n");
   else
     run.print(
-        "\nquartiles: the middle half of the rounds gave these ratios; ~ where they differ by more than a tenth, or where\n"
-        "the speed or the roof may not repeat. of roof: the time by memcpy's speed, or by the peak of arithmetic if that is\n"
-        "longer, over the measured time, for the threads that share the tensor (up to 32,768 elements, one). In place no line\n"
-        "is fetched twice: more than 1 is possible there.\n");
+        "\nquartiles: the middle half of the rounds gave these ratios; ~ where they differ by more than a tenth, or where\nthe speed or the roof may not repeat. of roof: the time by memcpy's speed, or by the peak of arithmetic if that is\nlonger, over the measured time, for the threads that share the tensor (up to 32,768 elements, one). In place no line\nis fetched twice: more than 1 is possible there.\n");
   run.print(words_on_others(rows));
   if (arguments.plot.empty()) return;
   const Machine machine = this_machine();

@@ -105,8 +105,7 @@ void measure_loaded(const BenchRun& run, Json& result) {
     }
   }
   run.print(
-      "\nneighbours: an endless loop for each core; the bar: half the speed without them, or one thread beside them,\n"
-      "whichever is more\n");
+      "\nneighbours: an endless loop for each core; the bar: half the speed without them, or one thread beside them,\nwhichever is more\n");
 }
 
 }  // namespace

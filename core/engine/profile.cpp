@@ -207,8 +207,7 @@ std::string possible_text(const std::vector<ReportRow>& rows, const Profile& pro
   ReportRow all;
   for (const ReportRow& row : rows) add(all, row);
   return formatted(
-      "of possible: the least time over the time. It takes at least its products (GFLOP) at the %.0f GFLOP/s of a large\n"
-      "matrix product, and its tensors (MB, each read and written once) at the %.1f GB/s of a copy, on %s.\n"
+      "of possible: the least time over the time. It takes at least its products (GFLOP) at the %.0f GFLOP/s of a large\nmatrix product, and its tensors (MB, each read and written once) at the %.1f GB/s of a copy, on %s.\n"
       "All together at least %.3f ms a step: %.2f\n",
       1e-9 * rates.operations_per_second, 1e-9 * rates.bytes_per_second, counted(rates.threads, "thread").c_str(),
       all.least_ms / static_cast<double>(profile.steps()),

@@ -15,6 +15,7 @@
 #include "core/graph/source_ops.h"
 #include "core/kernels/finite.h"
 #include "core/kernels/onednn.h"
+#include "core/kernels/onednn_bytes.h"
 #include "core/memory/guarded_memory.h"
 #include "core/tensors/random.h"
 #include "core/text/quote.h"

@@ -85,7 +85,7 @@ class LeavesTogether {
   ShardExchange* exchange_;
 };
 
-/// By place in plan.backward: the gradients on which no later step works.
+/// For each step in plan.backward, the gradients on which no later step works.
 std::vector<std::vector<std::size_t>> completion(const Plan& plan) {
   std::vector<std::vector<std::size_t>> complete(plan.backward.size());
   for (std::size_t k = 0; k < plan.gradients.size(); ++k) {

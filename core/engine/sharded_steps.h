@@ -58,8 +58,8 @@ class GradientTree {
   /// The sums of one tensor.
   struct Sums {
     std::mutex mutex;
-    /// By node of the tree (1 is the root, node i has the children 2 i and 2 i + 1): a sum that waits for the other
-    /// child's.
+    /// For each node of the tree (1 is the root, node i has the children 2 i and 2 i + 1), a sum that waits for the
+    /// other child's.
     std::vector<Sum> waiting;
     std::vector<Tensor> buffers;
     std::vector<Tensor> free;
@@ -77,7 +77,7 @@ struct ShardedPlan {
   DType precision = DType::kFloat32;
   /// One for each worker.
   std::vector<std::unique_ptr<Plan>> plans;
-  /// By place in Plan::backward: the gradients that are complete after that step.
+  /// For each step in Plan::backward, the gradients that are complete after that step.
   std::vector<std::vector<std::size_t>> complete_after;
   std::unique_ptr<GradientTree> tree;
   /// In the order of PlanRequest::gradient_targets: after compute() the mean over all slices; undefined where the

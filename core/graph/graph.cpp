@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <stdexcept>
 
 #include "core/graph/op.h"
@@ -17,6 +18,12 @@ namespace {
 
 /// In a .safetensors file this is no tensor.
 constexpr std::string_view kNoVariable = "__metadata__";
+
+/// Between labels of neighbours at either end of the order, for what comes between them later.
+constexpr std::int64_t kStep = std::int64_t{1} << 20;
+constexpr int kLabelBits = 62;
+/// A stretch of 2^i labels is sparse with at most (2 / kOverflow)^i nodes.
+constexpr double kOverflow = 1.5;
 
 void require_name(const std::string& name) {
   if (name.empty()) fail("a node needs a name");
@@ -80,6 +87,67 @@ bool in_scope(std::string_view name, std::string_view scope) {
 }
 
 std::string describe(const Node& node) { return concat("[", node.type(), " ", quote(node.name()), "]"); }
+
+bool NodeOrder::is_before(const Node& a, const Node& b) { return a.place_.label < b.place_.label; }
+
+void NodeOrder::insert(Node& node, Node* last_input) {
+  if (last_input) return insert_after(node, *last_input);
+  node.place_ = {.before = nullptr, .after = first_, .label = first_ ? first_->place_.label - kStep : 0};
+  if (first_) first_->place_.before = &node;
+  first_ = &node;
+}
+
+void NodeOrder::erase(Node& node) {
+  const NodePlace& place = node.place_;
+  (place.before ? place.before->place_.after : first_) = place.after;
+  if (place.after) place.after->place_.before = place.before;
+}
+
+void NodeOrder::insert_after(Node& node, Node& place) {
+  Node* next = place.place_.after;
+  if (next && next->place_.label - place.place_.label < 2) make_room_after(place);
+  const std::int64_t label = place.place_.label;
+  node.place_ = {
+      .before = &place, .after = next, .label = next ? label + (next->place_.label - label) / 2 : label + kStep};
+  place.place_.after = &node;
+  if (next) next->place_.before = &node;
+}
+
+void NodeOrder::make_room_after(Node& place) {
+  Node *first = &place, *last = &place;
+  std::int64_t count = 1;
+  for (int bits = 1; bits <= kLabelBits; ++bits) {
+    const std::int64_t mask = (std::int64_t{1} << bits) - 1;
+    const std::int64_t low = place.place_.label & ~mask, high = low | mask;
+    for (; first->place_.before && first->place_.before->place_.label >= low; ++count) first = first->place_.before;
+    for (; last->place_.after && last->place_.after->place_.label <= high; ++count) last = last->place_.after;
+    const std::int64_t room = (mask + 1) / count;
+    if (room < 4 || static_cast<double>(count) > std::pow(2 / kOverflow, bits)) continue;
+    for (std::int64_t i = 0; i < count; ++i, first = first->place_.after) first->place_.label = low + i * room;
+    return;
+  }
+}
+
+bool NodeOrder::bring_before(Node& producer, Node& consumer) {
+  if (&producer == &consumer) return false;
+  if (is_before(producer, consumer)) return true;
+  std::vector<Node*> reached = {&consumer};
+  std::unordered_set<const Node*> seen = {&consumer};
+  for (std::size_t i = 0; i < reached.size(); ++i)
+    for (const auto& uses : reached[i]->uses_)
+      for (const Use& use : uses) {
+        if (use.node == &producer) return false;
+        if (is_before(*use.node, producer) && seen.insert(use.node).second) reached.push_back(use.node);
+      }
+  std::ranges::sort(reached, [](const Node* a, const Node* b) { return is_before(*a, *b); });
+  Node* place = &producer;
+  for (Node* node : reached) {
+    erase(*node);
+    insert_after(*node, *place);
+    place = node;
+  }
+  return true;
+}
 
 Graph Graph::clone() const {
   Graph copy;
@@ -356,6 +424,59 @@ void Graph::require_owned(Output output, std::string_view role) const {
   if (!owned_.contains(output.node)) fail(role, " is not of this graph");
   if (output.index < 0 || output.index >= static_cast<int>(output.node->specs_.size()))
     fail(role, " asks for output ", output.index, " of ", describe(*output.node));
+}
+
+GraphRollback::GraphRollback(Graph& graph)
+    : graph_(&graph),
+      slots_(graph.nodes_.size()),
+      first_(graph.order_.first_),
+      next_number_(graph.next_number_),
+      outputs_(graph.outputs_),
+      revision_(graph.revision_) {
+  if (graph.rollback_) fail("a graph can be rolled back to one moment only");
+  nodes_.reserve(graph.size());
+  for (const auto& node : graph.nodes_)
+    if (node) nodes_.push_back({node.get(), node->op_, node->inputs_, node->uses_, node->place_, node->slot_});
+  graph.rollback_ = this;
+}
+
+GraphRollback::~GraphRollback() {
+  if (!graph_) return;
+  graph_->rollback_ = nullptr;
+  restore();
+}
+
+void GraphRollback::commit() {
+  graph_->rollback_ = nullptr;
+  graph_ = nullptr;
+  erased_.clear();
+}
+
+void GraphRollback::restore() noexcept {
+  std::unordered_map<const Node*, std::unique_ptr<Node>> nodes;
+  for (auto* owners : {&graph_->nodes_, &erased_})
+    for (std::unique_ptr<Node>& node : *owners)
+      if (node) nodes.emplace(node.get(), std::move(node));
+
+  graph_->nodes_.clear();
+  graph_->nodes_.resize(slots_);
+  graph_->owned_.clear();
+  graph_->by_name_.clear();
+  for (Former& former : nodes_) {
+    Node& node = *former.node;
+    node.op_ = std::move(former.op);
+    node.inputs_ = std::move(former.inputs);
+    node.uses_ = std::move(former.uses);
+    node.place_ = former.place;
+    node.slot_ = former.slot;
+    graph_->owned_.insert(&node);
+    graph_->by_name_.emplace(node.name_, &node);
+    graph_->nodes_[node.slot_] = std::move(nodes.at(&node));
+  }
+  graph_->order_.first_ = first_;
+  graph_->next_number_ = std::move(next_number_);
+  graph_->outputs_ = std::move(outputs_);
+  graph_->revision_ = revision_;
 }
 
 }  // namespace miniqat

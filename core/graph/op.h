@@ -64,7 +64,7 @@ struct ForwardContext : Phase {
   std::vector<Tensor*> outputs;
   /// The tensors that Op::saved asked for; empty when no backward follows (and always in the reference backend).
   std::vector<Tensor*> saved;
-  /// By input: see update_of. Empty where the run updates none.
+  /// One for each input: see update_of. Empty where the run updates none.
   std::vector<Tensor*> updates;
   /// Where forward also leaves output 0 in the form of PacksOutput or PassesPacked; null unless the plan wants it. Where the plan wants
   /// nothing else of it, output 0 is not defined().
@@ -75,7 +75,7 @@ struct ForwardContext : Phase {
   std::vector<PackedForm> packed_forms;
   /// What the op rounds. One that reads packed inputs also reads these in backward then, and only these.
   FactorRounding rounding = FactorRounding::kNone;
-  /// By position in OpTraits::state: staged in the same way, but present in every run (not committed unless
+  /// One for each of OpTraits::state: staged in the same way, but present in every run (not committed unless
   /// training).
   std::vector<Tensor*> state;
   /// Differs by session seed, node name and step; the same in forward and backward of one step.

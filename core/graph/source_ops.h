@@ -63,10 +63,10 @@ struct Placeholder {
 
 /// How an optimizer changes a trainable variable.
 enum class VariableUpdateKind {
-  /// By adding.
+  /// Adds a number to each element.
   kAdditive,
-  /// By a positive factor for each element: it keeps its sign, and 0 stays 0. For scales and ends of ranges. Never
-  /// decays.
+  /// Multiplies each element by a positive factor: it keeps its sign, and 0 stays 0. For scales and ends of ranges.
+  /// Never decays.
   kMultiplicative,
 };
 

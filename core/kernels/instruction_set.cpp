@@ -24,7 +24,7 @@ struct Level {
 };
 
 constexpr unsigned kFirstAvx512 = kHasAvx2 | kHasAvx512, kVnni = kFirstAvx512 | kHasAvx512Vnni;
-/// By IsaLevel.
+/// One for each IsaLevel.
 constexpr std::array<Level, 6> kLevels = {{{"baseline", 0},
                                            {"avx2", kHasAvx2},
                                            {"avx2-vnni", kHasAvx2 | kHasAvxVnni},

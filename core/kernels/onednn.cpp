@@ -7,6 +7,7 @@
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn_kernel.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/kernels/scratch.h"
 #include "core/team/team.h"
 #include "core/text/error.h"

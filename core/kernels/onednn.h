@@ -43,54 +43,13 @@ void convolve_backward_input(const Convolution& convolution, const float* d_outp
 void convolve_backward_filter(const Convolution& convolution, const float* input, const float* d_output,
                               float* d_filter);
 
-/// The largest magnitude of a signed byte whose products with unsigned bytes oneDNN sums up exactly on this machine; 0
-/// where it has no such kernels worth having. Without VNNI its kernels add pairs of products in 16 bits, which 64
-/// holds.
-int exact_byte();
-
-/// Whether products of signed bytes, -128..127 on both sides, are exact on this machine: with AVX-512 VNNI and AMX.
-/// (Those that oneDNN has for AVX2 with VNNI were not tried.)
-bool has_signed_bytes();
-
-/// Integers: input 0..255, filter within +-exact_byte(), output the exact sums, 32 bits each; no sum
-/// may leave these. Padding is 0.
+/// Integers: input 0..255, filter within +-exact_byte() (core/kernels/onednn_bytes.h), output the exact sums, 32 bits
+/// each; no sum may leave these. Padding is 0.
 void convolve(const Convolution& convolution, const std::uint8_t* input, const std::int8_t* filter,
               std::int32_t* output);
-/// Looks at a matrix: element (r, c) is data[r * row_stride + c * column_stride]. One stride is 1.
-template <class T>
-struct MatrixOf {
-  const T* data = nullptr;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  std::int64_t row_stride = 0;
-  std::int64_t column_stride = 1;
-
-  static MatrixOf row_major(const T* data, std::int64_t rows, std::int64_t columns) {
-    return {data, rows, columns, columns, 1};
-  }
-  MatrixOf transposed() const { return {data, columns, rows, column_stride, row_stride}; }
-};
-using Matrix = MatrixOf<float>;
-
-/// product = a * b, row-major [a.rows, b.columns].
-void multiply(const Matrix& a, const Matrix& b, float* product);
-
-// Integers, and their exact sums in 32 bits, which no sum may leave.
-
-/// a 0..255, b within +-exact_byte().
-void multiply(const MatrixOf<std::uint8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product);
-/// Where has_signed_bytes(), as all that follows: both factors -128..127.
-void multiply(const MatrixOf<std::int8_t>& a, const MatrixOf<std::int8_t>& b, std::int32_t* product);
+/// The same where has_signed_bytes(), of input and filter -128..127.
 void convolve(const Convolution& convolution, const std::int8_t* input, const std::int8_t* filter,
               std::int32_t* output);
-/// d_output and filter -128..127. Not depthwise.
-void convolve_backward_input(const Convolution& convolution, const std::int8_t* d_output, const std::int8_t* filter,
-                             std::int32_t* d_input);
-/// d_filter[.., c] = scales[c] * sum of (input - zero) * d_output[.., c], the sums exact,
-/// each rounded once. input 0..255, d_output -128..127; padding is `zero`. Not depthwise; output pictures of at most
-/// 65,536 pixels.
-void convolve_backward_filter(const Convolution& convolution, const std::uint8_t* input, std::uint8_t zero,
-                              const std::int8_t* d_output, const float* scales, float* d_filter);
 
 /// Whether oneDNN multiplies bfloat16 on this machine: with AVX-512 BF16 or AMX. The functions of bfloat16 need it.
 /// Factors and sums that are denormal may count as 0.
@@ -106,7 +65,6 @@ void convolve_backward_input(const Convolution& convolution, const Bfloat16* d_o
                              float* d_input);
 void convolve_backward_filter(const Convolution& convolution, const Bfloat16* input, const Bfloat16* d_output,
                               float* d_filter);
-void multiply(const MatrixOf<Bfloat16>& a, const MatrixOf<Bfloat16>& b, float* product);
 
 /// The primitives that this thread has compiled so far: oneDNN's name of the implementation ("brgconv:avx512_core") by
 /// operation and shapes.

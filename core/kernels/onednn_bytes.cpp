@@ -5,6 +5,8 @@
 //   whose rows are windows, which are added up where they overlap;
 // - that of the filter is a product of such matrices, of some pictures at a time.
 
+#include "core/kernels/onednn_bytes.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,8 +14,8 @@
 #include <optional>
 
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn.h"
 #include "core/kernels/onednn_kernel.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/kernels/scratch.h"
 #include "core/team/team.h"
 #include "core/threads/parallel.h"
@@ -154,7 +156,7 @@ std::span<const std::int8_t> turned_filter(const Shape& shape, const std::int8_t
   return result;
 }
 
-/// By products of matrices, some pictures at a time in each thread.
+/// Multiplies matrices, some pictures at a time in each thread.
 void add_up_windows(const Convolution& c, const std::int8_t* d_output, const std::int8_t* filter,
                     std::int32_t* d_input) {
   const Extents e(c);

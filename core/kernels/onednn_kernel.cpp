@@ -34,7 +34,7 @@ std::byte* scratch(std::size_t bytes) {
   return buffer.get();
 }
 
-/// By the C interface: the C++ one builds a map and a vector of the arguments at every call.
+/// Calls the C interface: the C++ one builds a map and a vector of the arguments at every call.
 void execute(const dnnl::primitive& primitive, std::span<const dnnl_exec_arg_t> arguments) {
   dnnl::error::wrap_c_api(
       dnnl_primitive_execute(primitive.get(), stream().get(), static_cast<int>(arguments.size()), arguments.data()),

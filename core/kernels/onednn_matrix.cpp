@@ -1,3 +1,5 @@
+#include "core/kernels/onednn_matrix.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -6,7 +8,6 @@
 #include <vector>
 
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn.h"
 #include "core/kernels/onednn_kernel.h"
 #include "core/kernels/scratch.h"
 #include "core/team/team.h"
@@ -49,7 +50,7 @@ MatrixOf<T> with_dense_row(const MatrixOf<T>& a, ScratchScope& scratch) {
   return MatrixOf<T>::row_major(row.data(), 1, a.columns);
 }
 
-/// By oneDNN's own threads, or inside a part by this one.
+/// Multiplies in oneDNN's own threads, or inside a part in this one.
 template <class T>
 void multiply_whole(const MatrixOf<T>& left, const MatrixOf<T>& b, float* product, std::int64_t stride) {
   ScratchScope scratch;

@@ -34,7 +34,7 @@ struct GuardedBlock {
   std::size_t bytes = 0;
 };
 
-/// By the address of their memory.
+/// Blocks by the address of their memory.
 using Blocks = std::map<std::byte*, GuardedBlock>;
 
 std::mutex& blocks_mutex() {

@@ -1,7 +1,8 @@
+#include "core/team/team_choice.h"
+
 #include <cstdlib>
 #include <string_view>
 
-#include "core/team/team.h"
 #include "core/text/error.h"
 #include "core/text/quote.h"
 

@@ -30,12 +30,12 @@ void check_status(VP8StatusCode status, const std::filesystem::path& path) {
   if (status != VP8_STATUS_OK) fail(path, " is a damaged WebP: ", webp_trouble(status));
 }
 
-/// By the size behind "RIFF", which counts neither of them.
+/// Looks at the size behind "RIFF", which counts neither of them.
 bool is_whole(std::string_view bytes) { return NumbersIn(bytes, false).number(4, 4) <= bytes.size() - 8; }
 
 bool is_extended(std::string_view bytes) { return bytes.size() > 20 && bytes.substr(12, 4) == "VP8X"; }
 
-/// By the flag in the head of an extended file.
+/// Looks at the flag in the head of an extended file.
 bool has_exif(std::string_view bytes) {
   constexpr unsigned kExif = 8;
   return is_extended(bytes) && (static_cast<unsigned char>(bytes[20]) & kExif) != 0;

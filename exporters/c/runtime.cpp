@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/text/error.h"
+#include "exporters/c/runtime_layers.h"
 
 namespace miniqat::exporters {
 namespace {

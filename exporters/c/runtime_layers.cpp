@@ -1,4 +1,4 @@
-#include "exporters/c/runtime.h"
+#include "exporters/c/runtime_layers.h"
 
 namespace miniqat::exporters {
 

@@ -141,7 +141,7 @@ class Parameters {
 
   OnnxGraph& graph_;
   const NamedTensors& variables_;
-  /// By node and form.
+  /// Names by node and form.
   std::map<std::pair<const Node*, std::string>, std::string> names_;
 };
 

@@ -306,7 +306,7 @@ class Translator {
   const Model& model_;
   OnnxOptions options_;
   OnnxGraph graph_;
-  /// By the model's indices: the name of the tensor of uint8, images [n, c, h, w].
+  /// For each of the model's indices, the name of the tensor of uint8, images [n, c, h, w].
   std::vector<std::string> tensors_;
   std::map<int, Parameters> parameters_;
 };

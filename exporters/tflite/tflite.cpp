@@ -304,7 +304,7 @@ void Exporter::add_pool(OperatorKind kind, const Window2d& window, std::int32_t 
                       {input}, target.tensor);
 }
 
-/// By the function's operator if its output has the grid for it. GATHER from the table is exact, on any grid.
+/// Adds the function's operator if its output has the grid for it. GATHER from the table is exact, on any grid.
 std::int32_t Exporter::add(const Lookup& lookup) {
   const auto function = std::ranges::find(kTfliteFunctions, lookup.function, &TfliteFunction::name);
   if (function == kTfliteFunctions.end() || out().grid.bits != 8 || out().grid != function->grid.value_or(out().grid))

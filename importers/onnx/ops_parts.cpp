@@ -13,7 +13,7 @@ namespace {
 struct Kept {
   std::int64_t first, count, step;
 };
-/// By the axis, in ONNX's order.
+/// Kept parts by the axis, in ONNX's order.
 using KeptOfAxes = std::map<std::int64_t, Kept>;
 
 /// In place of the size of a batch that is open. No file has a batch as large.

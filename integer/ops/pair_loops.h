@@ -22,7 +22,7 @@ void multiply_scaled(const std::uint8_t* a, const std::uint8_t* b, std::int64_t 
   for (std::int64_t i = 0; i < n; ++i) y[i] = requantized((a[i] - zero_a) * (b[i] - zero_b), q, zero_point, clamp);
 }
 
-/// By the first integer of b.
+/// Multiplies by the first integer of b.
 void multiply_scaled_by_one(const std::uint8_t* a, const std::uint8_t* b, std::int64_t n, const PairOfInputs& pair,
                             const RequantizationFactors& factors, std::uint8_t* y) {
   const RequantizationFactors q = factors;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/kernels/instruction_set.h"
+#include "core/kernels/onednn_bytes.h"
 #include "core/kernels/repeated_row.h"
 #include "core/kernels/scratch.h"
 #include "core/threads/parallel.h"

@@ -87,7 +87,7 @@ void moments_of_rows(const WideRows& wide, const float* x, std::int64_t begin, s
 void merge_ranges(float* low, float* high, const ColumnParts& columns, float* least, float* largest) {
   const std::int64_t channels = columns.channels;
   std::int64_t width = columns.width;
-  // By halves while there are such: a vector at a time, where channel by channel each step would wait for the last.
+  // Halves, while there are any: a vector at a time, where channel by channel each step would wait for the last.
   while (width / channels % 2 == 0) {
     width /= 2;
     for (std::int64_t i = 0; i < width; ++i) {

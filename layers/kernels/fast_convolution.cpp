@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/kernels/instruction_set.h"
+#include "core/kernels/onednn_matrix.h"
 #include "layers/kernels/direct_convolution.h"
 #include "layers/kernels/winograd.h"
 

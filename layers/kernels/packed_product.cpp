@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/kernels/instruction_set.h"
+#include "core/kernels/onednn_bytes.h"
 #include "core/kernels/repeated_row.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"

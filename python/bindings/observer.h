@@ -59,7 +59,7 @@ class Observer final : public training::RunObserver {
       const Unlocked open;
       run();
     } catch (const training::Stopped&) {
-      // By whom, finish() says.
+      // finish() says by whom.
     }
     finish();
   }

@@ -177,7 +177,7 @@ class GroupRounding {
   double least_ = 0;
 };
 
-/// By how much each element of a layer's variable is multiplied before it is quantized.
+/// The factor by which each element of a layer's variable is multiplied before it is quantized.
 Tensor folded_factors(Session& session, const RoundableLayer& layer) {
   const std::string& name = layer.variable->name();
   const Tensor values = session.variable(name).clone();

@@ -32,7 +32,7 @@ struct WeightPlace {
   std::int64_t output = 0;
 };
 
-/// By the element's place in the tensor: Conv2D [kh, kw, in, out], DepthwiseConv2d [kh, kw, in, multiplier] with
+/// Follows the element's place in the tensor: Conv2D [kh, kw, in, out], DepthwiseConv2d [kh, kw, in, multiplier] with
 /// output in * multiplier + k, MatMul [in, out] or, transposed, [out, in].
 WeightPlace place_of(const ChannelLayer& layer, std::int64_t element);
 

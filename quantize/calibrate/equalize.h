@@ -64,7 +64,7 @@ class Equalizer {
  private:
   Session& session_;
   const PairSearch search_;
-  /// By pair: the largest value of each channel, of magnitudes where no activation follows.
+  /// For each pair, the largest value of each channel, of magnitudes where no activation follows.
   std::vector<std::vector<double>> peaks_;
   std::int64_t batches_ = 0;
 };

@@ -51,7 +51,7 @@ class Histogram {
   /// Ascending, none empty; cut to the extremes.
   std::vector<Bin> bins() const;
 
-  /// By sign and exponent; null where no value fell.
+  /// One for each sign and exponent; null where no value fell.
   std::array<std::unique_ptr<Octave>, 512> octaves_;
   std::int64_t count_ = 0;
   Range<float> extremes_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/kernels/onednn.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/tensors/eigen.h"
 #include "layers/layers.h"
 

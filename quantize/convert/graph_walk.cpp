@@ -333,7 +333,7 @@ GraphWalk::Value GraphWalk::clamped(const Node& node) {
   Value value = at(node.input(0));
   if (const auto* blocks = std::get_if<Blocks>(&value); blocks) input_tensor(node);
   if (const int* x = std::get_if<int>(&value)) {
-    // By its ends themselves, not by their integers: another grid may tell a bound from the end that is nearest here.
+    // The ends themselves count, not their integers: another grid may tell a bound from the end that is nearest here.
     const Affine<float> grid = whole(builder_.tensor(*x).grid).affine;
     if (bounds.min <= grid.nudged_min && bounds.max >= grid.nudged_max) return value;
     const Shape& shape = builder_.tensor(*x).shape;

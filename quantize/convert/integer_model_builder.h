@@ -94,9 +94,9 @@ class IntegerModelBuilder {
   integer::Model model_;
   /// For each tensor: nothing but its zero point is ever in it, so that its scale says nothing.
   std::vector<bool> zero_;
-  /// By a tensor of fewer than 8 bits: the same numbers in 8.
+  /// For a tensor of fewer than 8 bits, the same numbers in 8.
   std::map<int, int> finer_;
-  /// By a tensor: negated().
+  /// For a tensor, negated().
   std::map<int, int> negated_;
   std::set<std::string> tensor_names_;
   std::set<std::string> operation_names_;

@@ -27,7 +27,7 @@ struct Look {
   std::string_view legend;
 };
 
-/// By Role, in the order of the legend.
+/// One for each Role, in the order of the legend.
 constexpr std::array<Look, 8> kLooks = {{
     {"#cfe8cf", "shape=ellipse", "input"},
     {"#b9d3f0", "shape=box", "layer"},

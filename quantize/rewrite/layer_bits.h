@@ -104,7 +104,7 @@ class LayerBitsIndex {
   std::unordered_map<std::string_view, Indices> literal_;
   /// A tree (trie) of pieces; node 0 is the root, the empty piece. A child by its parent and the byte that leads to it.
   std::unordered_map<std::uint64_t, std::size_t> children_;
-  /// By node, the patterns that are found by its piece.
+  /// For each node, the patterns that are found by its piece.
   std::vector<Indices> patterns_;
 };
 

@@ -56,6 +56,18 @@ TEST_F(DataDirVariable, WithoutAnyDirectoryTheErrorSaysHowToGiveOne) {
         {name, name == "cifar10" ? "data_batch_1.bin" : "train-images-idx3-ubyte", "--data-dir", "MINIQAT_DATA_DIR"}));
 }
 
+TEST_F(DataDirVariable, NamesTheScriptOfMnistWhereItIs) {
+  const TempDir dir;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(dir.path());
+  const std::string without = error_of([] { load("mnist"); });
+  dir.write("scripts/get-data", "");
+  const std::string with = error_of([] { load("mnist"); }), other = error_of([] { load("cifar10"); });
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(mentions(with, {without + "; scripts/get-data mnist DIR downloads it"}));
+  for (const std::string& error : {without, other}) EXPECT_FALSE(mentions(error, {"get-data"})) << error;
+}
+
 TEST_F(DataDirVariable, NamesADirectoryThatIsNone) {
   const TempDir dir;
   const auto file = dir.write("file", "");

@@ -11,7 +11,7 @@
 #include "bench/judge/step_judge.h"
 #include "core/engine/plan/plan.h"
 #include "core/engine/session.h"
-#include "core/kernels/onednn.h"
+#include "core/kernels/onednn_bytes.h"
 #include "core/tensors/random.h"
 #include "core/threads/parallel.h"
 #include "layers/layers.h"

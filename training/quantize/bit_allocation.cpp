@@ -15,7 +15,7 @@ constexpr double kNoNumber = 1e30;
 /// One quantizer on its way down.
 struct Descent {
   std::int64_t elements = 0;
-  /// By width, widest first; never falls.
+  /// One for each width, widest first; never falls.
   std::vector<double> predicted;
   std::size_t at = 0;
 

@@ -53,7 +53,7 @@ struct QuantizerSensitivity {
   std::int64_t elements = 0;
   /// The width of the network's output beside others, SensitivityRequest::logits_bits. None: it is to be chosen.
   std::optional<std::int64_t> fixed_bits = {};
-  /// By width, widest first, nothing else quantized.
+  /// One for each width, widest first, nothing else quantized.
   std::vector<Measurement> alone = {};
 
   const char* kind() const { return is_weights ? "weights" : "activations"; }
@@ -66,7 +66,7 @@ struct ChosenBits {
   std::optional<double> average_weight_bits = {};
   std::optional<double> average_activation_bits = {};
   double predicted_loss_increase = 0;
-  /// With these widths; `bits` is 0.
+  /// The network with these widths; `bits` is 0.
   Measurement measured;
   /// The one width of all weights and, for an average, outputs; none: a width for each layer.
   std::optional<std::int64_t> uniform_bits = {};

@@ -26,7 +26,7 @@ struct NetworkAnswers {
   void add(std::int64_t index, std::span<const float> given);
 
   Evaluation evaluation = {};
-  /// By class; none where the task is another.
+  /// The answers by class; none where the task is another.
   std::optional<Answers> answers = {};
   std::vector<Choice> choices = {};
   /// [examples, n], what the network gave, where it gives a few numbers for targets; empty for other tasks.

@@ -41,7 +41,7 @@ struct CurveMark {
 struct Curves {
   std::vector<Curve> numbers = {};
   std::vector<RangeCurve> ranges = {};
-  /// By their steps.
+  /// Sorted by their steps.
   std::vector<CurveMark> marks = {};
   /// The step of the last line.
   std::int64_t last_step = 0;

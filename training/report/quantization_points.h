@@ -28,9 +28,9 @@ std::vector<QuantizationPoint> find_quantization_points(const Graph& evaluation)
 /// so that one run measures every point, however many there are.
 struct AloneNetwork {
   Graph graph;
-  /// By point, of the network in float: the layer's output, or what its output's quantizer reads there.
+  /// For each point of the network in float, the layer's output, or what its output's quantizer reads there.
   std::vector<Output> exact = {};
-  /// By point: the same tensor, quantized, when only the quantizers of this point work. No node where it has none.
+  /// For each point, the same tensor, quantized, when only its quantizers work. No node where it has none.
   std::vector<Output> alone = {};
 };
 

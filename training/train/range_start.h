@@ -43,7 +43,7 @@ class RangeStart : public StepHook {
   void widen_empty_ranges(const std::vector<const Node*>& quantizers);
   /// What the pictures make of the batch norms' statistics, by name, where the moving ones are far off; else nothing.
   NamedTensors batch_statistics();
-  /// With these statistics in the place of the moving ones.
+  /// Calibrates with these statistics in the place of the moving ones.
   void calibrate(const std::vector<const Node*>& quantizers, const NamedTensors& statistics = {});
 
   TrainingTask& task_;

@@ -68,7 +68,7 @@ struct TrainingTask : TrainingNetworks {
   explicit TrainingTask(TrainingNetworks networks, distributed::Communicator& ranks = distributed::alone());
   TrainingTask(const TrainingTask&) = delete;
 
-  /// In steps.
+  /// The length of the training, in steps.
   std::int64_t length_of(const TrainSettings& settings) const;
   double epochs_done() const;
   /// Weights of 4 bits and fewer in a network with batch norms that are not frozen at the end.

@@ -61,7 +61,7 @@ SelectedNodes fuse_nodes(SelectedNodes nodes, const PlanRequest& request);
 
 /// Where the gradient of a request flows.
 struct GradientFlow {
-  /// By position in the selected nodes: the gradient reaches one of its outputs and somebody wants it at one of its
+  /// For each of the selected nodes: the gradient reaches one of its outputs and somebody wants it at one of its
   /// inputs.
   std::vector<bool> runs_backward;
   /// The tensors that have a gradient.
@@ -77,7 +77,7 @@ GradientFlow gradient_flow(const SelectedNodes& nodes, const PlanRequest& reques
 struct Packing {
   /// What the outputs 0 that have a packed form are in it.
   std::map<TensorKey, PackedForm> forms;
-  /// By view.
+  /// The root of each view.
   std::map<TensorKey, TensorKey> roots;
   /// The nodes whose forward reads its inputs packed, and why those that could do not (of Arithmetic::kInteger).
   std::set<int> readers;
@@ -130,9 +130,9 @@ struct Placement {
   /// Where tensors that rest packed are for backward.
   std::map<TensorKey, int> unpacked;
   std::map<TensorKey, int> gradients;
-  /// By (node, input): a further part of a gradient, to be added to it.
+  /// For each (node, input), a further part of a gradient, to be added to it.
   std::map<std::pair<int, int>, int> gradient_parts;
-  /// By node: what it saves for backward, and the packed form of its output 0 (kBound of bytes that are fed).
+  /// For each node, what it saves for backward, and the packed form of its output 0 (kBound of bytes that are fed).
   std::map<int, std::vector<int>> saved;
   std::map<int, int> packed;
   std::vector<Lifetime> stretches;

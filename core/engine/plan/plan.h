@@ -25,7 +25,7 @@ struct Plan {
     /// All nodes that run here, producers first, and what each of them takes in this plan (shortcuts taken).
     std::vector<const Node*> members;
     std::vector<std::vector<Output>> member_inputs;
-    /// By position in context.inputs and context.outputs.
+    /// In the order of context.inputs and context.outputs.
     std::vector<Output> inputs;
     std::vector<Output> outputs;
     /// hash_text of the node's name, for its random numbers.
@@ -45,7 +45,7 @@ struct Plan {
     const Tensor* bytes = nullptr;
     /// The tensor, and views of it.
     std::vector<Tensor*> tensors;
-    /// Where the tensor is until it is unpacked (nowhere, if forward only packs it), and then.
+    /// The tensor's memory until it is unpacked (none, if forward only packs it), and from then on.
     Tensor forward_place = {};
     Tensor backward_place = {};
 

@@ -101,7 +101,7 @@ class Selector {
   const std::vector<Node*> order_;
   std::unordered_map<const Node*, std::size_t> position_;
   std::unordered_set<const Node*> asked_for_;
-  /// By (node, input).
+  /// Other tensors by (node, input).
   std::map<std::pair<const Node*, int>, Output> rewired_;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/kernels/onednn_kernel.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
 #include "core/threads/parallel.h"

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/kernels/onednn.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/platform/openmp.h"
 #include "core/threads/parallel.h"
 #include "tests/core/all_threads.h"

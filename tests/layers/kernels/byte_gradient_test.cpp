@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/engine/session.h"
-#include "core/kernels/onednn.h"
+#include "core/kernels/onednn_bytes.h"
 #include "core/kernels/scratch.h"
 #include "core/tensors/random.h"
 #include "core/threads/parallel.h"

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/kernels/onednn.h"
+#include "core/kernels/onednn_bytes.h"
+#include "core/kernels/onednn_matrix.h"
 #include "core/kernels/scratch.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
