@@ -56,7 +56,33 @@ bool is_of_onednn(Region region) {
   return address >= code.first && address < code.second;
 }
 
-[[maybe_unused]] const bool said = (expect_regions_of_onednn(), true);
+bool holds(const dl_phdr_info& library, const void* place) {
+  const auto address = reinterpret_cast<std::uintptr_t>(place);
+  for (int i = 0; i < library.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = library.dlpi_phdr[i];
+    const std::uintptr_t begin = library.dlpi_addr + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD && address >= begin && address < begin + segment.p_memsz) return true;
+  }
+  return false;
+}
+
+/// Whether oneDNN calls the functions below. It does not if another module of Python, such as PyTorch, has loaded it
+/// before ours, or has given all modules the functions of OpenMP's library.
+bool are_called() {
+  // Libraries come in the order in which they were loaded.
+  const auto look = [](dl_phdr_info* library, std::size_t, void* result) {
+    static const char own = 0;
+    const bool is_ours = holds(*library, &own);
+    if (!is_ours && std::string_view(library->dlpi_name).find("libdnnl") == std::string_view::npos) return 0;
+    *static_cast<bool*>(result) = is_ours && holds(*library, reinterpret_cast<const void*>(&GOMP_parallel));
+    return 1;
+  };
+  bool result = false;
+  dl_iterate_phdr(look, &result);
+  return result;
+}
+
+[[maybe_unused]] const bool said = are_called() && (expect_regions_of_onednn(), true);
 
 struct RegionOfOneDnn {
   Region region;

@@ -15,7 +15,7 @@ enum class TeamChoice {
 /// the team (openmp_calls.cpp), since two sets of threads would take the cores from one another; "openmp" in any other.
 /// Throws Error for any other value.
 TeamChoice team_choice();
-/// Said by openmp_calls.cpp before main() where it is linked.
+/// Said by openmp_calls.cpp before main(), or when Python loads it, if oneDNN calls its functions.
 void expect_regions_of_onednn();
 
 }  // namespace miniqat
