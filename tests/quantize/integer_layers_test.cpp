@@ -81,10 +81,11 @@ Tensor images_of(const LayerCase& c, std::uint64_t key) {
   return images;
 }
 
-/// Whether the layer reads bytes in this plan, and whether its input has float32 numbers as well.
+/// Whether the layer reads bytes in this plan, or why not, and whether its input has float32 numbers as well.
 struct Reading {
   bool packed = false;
   bool floats = false;
+  std::string why_float = {};
 };
 
 Reading reading_of(const LayerNet& net, const RunRequest& run) {
@@ -95,9 +96,10 @@ Reading reading_of(const LayerNet& net, const RunRequest& run) {
                                .arithmetic = Arithmetic::kInteger};
   const auto plan = compile_plan(net.graph, request);
   const auto step = std::ranges::find(plan->forward, "layer", [](const auto& one) { return one.node->name(); });
-  const Reading reading = {!step->context.packed_inputs.empty(), step->context.input(0).defined()};
   const std::vector<PlannedLayer> planned = planned_layers(net.graph, request);
   EXPECT_EQ(planned.size(), 1u);
+  const Reading reading = {!step->context.packed_inputs.empty(), step->context.input(0).defined(),
+                           planned.front().why_float};
   EXPECT_EQ(planned.front().on_integers, reading.packed);
   EXPECT_EQ(planned.front().why_float.empty(), reading.packed) << planned.front().why_float;
   return reading;
@@ -281,36 +283,72 @@ TEST(IntegerLayers, SumsAreExactAndGradientsAsSimulated) {
           }
 }
 
-/// All products at their largest, of both signs: in 16 bits pairs of them would not fit.
-void check_worst_case(std::int64_t bits, bool symmetric, bool matrix) {
-  LayerCase c = {.images = {4, 8, 8, 64}, .filter = matrix ? Shape{4096, 64} : Shape{3, 3, 64, 32}, .matrix = matrix};
-  c.x = quantizer(8, false, false, RangeKind::kFixed);
-  c.w = quantizer(bits, symmetric, false, RangeKind::kFixed);
-  if (!is_exact(c.w)) return;
+/// All products at their largest: in 16 bits pairs of them would not fit. Of every `opposite` weights one is at the
+/// other end of their range; 0: none is. Without a Relu all integers of x are negative.
+Reading check_worst_case(const LayerCase& c, int opposite) {
+  SCOPED_TRACE(c.text());
   LayerNet net(c);
   Session session(net.graph, {.arithmetic = Arithmetic::kInteger});
-  session.set_variable("x/min", Tensor::scalar(0.0f));
-  session.set_variable("x/max", Tensor::scalar(255.0f));
+  session.set_variable("x/min", Tensor::scalar(c.relu ? 0.0f : -255.0f));
+  session.set_variable("x/max", Tensor::scalar(c.relu ? 255.0f : 0.0f));
   Tensor images(c.images), filter(c.filter), low(Shape{c.filter.channels()}), high(low.shape());
-  std::ranges::fill(images.values<float>(), 1000.0f);
+  std::ranges::fill(images.values<float>(), c.relu ? 1000.0f : -1000.0f);
+  // The end that is further from 0.
+  const float most = c.w.symmetric ? -1000.0f : 1000.0f;
   for (std::int64_t i = 0; i < filter.elements(); ++i)
-    filter.data<float>()[i] = i / c.filter.channels() % 5 == 0 ? 1000.0f : -1000.0f;
+    filter.data<float>()[i] = opposite != 0 && i / c.filter.channels() % opposite == 0 ? -most : most;
   // Asymmetric ones are 0 or the largest there is: less the middle of the codes both are at the ends of their bytes.
-  const float lowest = symmetric ? -std::exp2(static_cast<float>(bits - 1)) : 0.0f;
+  const float lowest = c.w.symmetric ? -std::exp2(static_cast<float>(c.w.bits - 1)) : 0.0f;
   std::ranges::fill(low.values<float>(), lowest);
-  std::ranges::fill(high.values<float>(), lowest + std::exp2(static_cast<float>(bits)) - 1);
+  std::ranges::fill(high.values<float>(), lowest + std::exp2(static_cast<float>(c.w.bits)) - 1);
   session.set_variable("filter", filter);
   session.set_variable("w/min", low);
   session.set_variable("w/max", high);
   const RunResult got = session.run({.fetches = {net.loss, net.y, net.x, net.w}}, {{net.images, images}});
-  EXPECT_TRUE(reading_of(net, {.fetches = {net.loss, net.y}}).packed);
-  expect_equal(got.fetched[1], expected_output(c, net, session, got.fetched[2], got.fetched[3]), c.text());
+  const Tensor sums = expected_output(c, net, session, got.fetched[2], got.fetched[3]);
+  const Reading reading = reading_of(net, {.fetches = {net.loss, net.y}});
+  reading.packed ? expect_equal(got.fetched[1], sums, c.text()) : expect_near(got.fetched[1], sums, 1e-5, c.text());
+  return reading;
 }
 
 TEST(IntegerLayers, TheWorstCaseIsExact) {
   for (const std::int64_t bits : {7, 8})
     for (const bool symmetric : {false, true})
-      for (const bool matrix : {false, true}) check_worst_case(bits, symmetric, matrix);
+      for (const bool matrix : {false, true}) {
+        LayerCase c = {
+            .images = {4, 8, 8, 64}, .filter = matrix ? Shape{4096, 64} : Shape{3, 3, 64, 32}, .matrix = matrix};
+        c.x = quantizer(8, false, false, RangeKind::kFixed);
+        c.w = quantizer(bits, symmetric, false, RangeKind::kFixed);
+        if (is_exact(c.w)) {
+          EXPECT_TRUE(check_worst_case(c, 5).packed);
+        }
+      }
+}
+
+/// The most terms whose sums fit whatever the integers are: 2 * 255 * terms * 2^bits (symmetric: 2^(bits - 1)) <
+/// 2^31.
+struct SumBound {
+  std::int64_t bits;
+  bool symmetric;
+  std::int64_t terms;
+};
+
+TEST(IntegerLayers, NoMoreTermsThan32BitsHold) {
+  for (const SumBound& bound : {SumBound{8, false, 16'448}, {8, true, 32'896}, {7, true, 65'793}})
+    for (const std::int64_t terms : {bound.terms - 1, bound.terms, bound.terms + 1})
+      for (const bool matrix : {false, true})
+        for (const bool relu : {false, true}) {
+          constexpr std::int64_t kColumns = 32;
+          LayerCase c = {.images = {2, 1, 1, terms},
+                         .filter = matrix ? Shape{terms, kColumns} : Shape{1, 1, terms, kColumns},
+                         .matrix = matrix,
+                         .relu = relu};
+          c.x = quantizer(8, false, false, RangeKind::kFixed);
+          c.w = quantizer(bound.bits, bound.symmetric, false, RangeKind::kFixed);
+          if (!is_exact(c.w)) continue;
+          const Reading reading = check_worst_case(c, 0);
+          EXPECT_EQ(reading.why_float, terms > bound.terms ? "its sums may need more than 32 bits" : "") << c.text();
+        }
 }
 
 /// The grid of such a channel has scale 1, beside which the others' gradients would vanish.
