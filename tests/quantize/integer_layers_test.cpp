@@ -307,7 +307,8 @@ Reading check_worst_case(const LayerCase& c, int opposite) {
   const RunResult got = session.run({.fetches = {net.loss, net.y, net.x, net.w}}, {{net.images, images}});
   const Tensor sums = expected_output(c, net, session, got.fetched[2], got.fetched[3]);
   const Reading reading = reading_of(net, {.fetches = {net.loss, net.y}});
-  reading.packed ? expect_equal(got.fetched[1], sums, c.text()) : expect_near(got.fetched[1], sums, 1e-5, c.text());
+  // A float32 sum of many equal products rounds in the same direction again and again.
+  reading.packed ? expect_equal(got.fetched[1], sums, c.text()) : expect_near(got.fetched[1], sums, 1e-3, c.text());
   return reading;
 }
 
@@ -325,8 +326,8 @@ TEST(IntegerLayers, TheWorstCaseIsExact) {
       }
 }
 
-/// The most terms whose sums fit whatever the integers are: 2 * 255 * terms * 2^bits (symmetric: 2^(bits - 1)) <
-/// 2^31.
+/// The most terms whose sums fit whatever the integers are: 2 * 255 * terms * 2^bits is below 2^31; symmetric weights
+/// have 2^(bits - 1) instead.
 struct SumBound {
   std::int64_t bits;
   bool symmetric;
@@ -336,19 +337,19 @@ struct SumBound {
 TEST(IntegerLayers, NoMoreTermsThan32BitsHold) {
   for (const SumBound& bound : {SumBound{8, false, 16'448}, {8, true, 32'896}, {7, true, 65'793}})
     for (const std::int64_t terms : {bound.terms - 1, bound.terms, bound.terms + 1})
-      for (const bool matrix : {false, true})
-        for (const bool relu : {false, true}) {
-          constexpr std::int64_t kColumns = 32;
-          LayerCase c = {.images = {2, 1, 1, terms},
-                         .filter = matrix ? Shape{terms, kColumns} : Shape{1, 1, terms, kColumns},
-                         .matrix = matrix,
-                         .relu = relu};
-          c.x = quantizer(8, false, false, RangeKind::kFixed);
-          c.w = quantizer(bound.bits, bound.symmetric, false, RangeKind::kFixed);
-          if (!is_exact(c.w)) continue;
-          const Reading reading = check_worst_case(c, 0);
-          EXPECT_EQ(reading.why_float, terms > bound.terms ? "its sums may need more than 32 bits" : "") << c.text();
-        }
+      for (const bool matrix : {false, true}) {
+        // A million products, from which on bytes are faster.
+        const std::int64_t columns = (std::int64_t{1} << 20) / (2 * terms) + 1;
+        LayerCase c = {.images = {2, 1, 1, terms},
+                       .filter = matrix ? Shape{terms, columns} : Shape{1, 1, terms, columns},
+                       .matrix = matrix,
+                       .relu = matrix};
+        c.x = quantizer(8, false, false, RangeKind::kFixed);
+        c.w = quantizer(bound.bits, bound.symmetric, false, RangeKind::kFixed);
+        if (!is_exact(c.w)) continue;
+        const Reading reading = check_worst_case(c, 0);
+        EXPECT_EQ(reading.why_float, terms > bound.terms ? "its sums may need more than 32 bits" : "") << c.text();
+      }
 }
 
 /// The grid of such a channel has scale 1, beside which the others' gradients would vanish.
