@@ -4,6 +4,7 @@
 
 #include "core/engine/session.h"
 #include "core/kernels/onednn.h"
+#include "tests/busy_threads.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/wide_task.h"
 
@@ -211,6 +212,25 @@ TEST_F(ArithmeticTest, RoundingWithoutEffect) {
               {"note: --gradients int8 has no effect on this network: ", "too small"});
   expect_text(expect_success(train_wide("bytes", "--gradients int8")).out,
               {"note: --gradients int8 rounds in 1 of 3 layers"});
+}
+
+/// A thread that loses its core leaves its parts to others.
+TEST_F(ArithmeticTest, BusyNeighboursChangeNoBits) {
+  write_tiny_digits(place_, "large", 128, 20, 28);
+  std::vector<std::string> ways = rounding_flags();
+  ways.emplace_back("--arithmetic integer");
+  for (const std::string& way : ways) {
+    const Arguments lenet =
+        "train --model lenet --width 0.5 --dataset mnist --data-dir large --batch-size 128 --steps 3 --threads 2 "
+        "--weight-bits 4 --activation-bits 4 --overwrite" +
+        Arguments(way);
+    expect_success(program(lenet + "--out quiet"));
+    const BusyThreads neighbours;
+    for (int round = 0; round < 3; ++round) {
+      expect_success(program(lenet + "--out loaded"));
+      EXPECT_TRUE(checkpoint_bytes("loaded") == checkpoint_bytes("quiet")) << way;
+    }
+  }
 }
 
 /// Whose kernels once waited for threads that did not exist, as in any program that links the library.
