@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/engine/session.h"
 #include "core/kernels/onednn.h"
 #include "tests/busy_threads.h"
@@ -155,6 +157,40 @@ TEST_F(ArithmeticTest, RoundedRunsRepeatTheirBits) {
     expect_success(train_wide("two", rounds + "--shards 2 --threads 2"));
     EXPECT_TRUE(checkpoint_bytes("one") == checkpoint_bytes("two")) << flag;
   }
+}
+
+/// The one setting of the computation that may change in the middle of a run. (These runs have float32 gradients from
+/// the beginning, whatever their config.json says, so that every processor can make them.)
+TEST_F(ArithmeticTest, ARunWithoutItsKernelsGoesOnWithGradientsInFloat32) {
+  expect_success(train_wide("whole"));
+  const auto change = [&](const std::string& run, const std::string& gradients) {
+    Json config = json_of(path(run) / "config.json");
+    config["gradients"] = gradients;
+    place_.write(run + "/config.json", config.dump());
+  };
+  for (const std::string gradients : {"bfloat16", "int8"}) {
+    expect_success(train_wide("run", "--overwrite --stop-at 5"));
+    change("run", gradients);
+    {
+      const EnvironmentVariable cap("MINIQAT_MAX_ISA", "avx2");
+      expect_error(
+          started("train --resume --out run", place_.path()), 2,
+          {"--gradients " + gradients + " needs a processor", "elsewhere use --gradients float32, also with --resume"});
+    }
+    expect_error(resume("run", "--gradients " + std::string(gradients == "int8" ? "bfloat16" : "int8")), 2,
+                 {"--gradients differs from the run's own (\"" + gradients + "\")"});
+    expect_text(expect_success(resume("run", "--gradients float32 --stop-at 7")).out,
+                {"Gradients were rounded to " + gradients + " and are float32 after step 5."});
+    EXPECT_EQ(json_of(path("run/config.json"))["gradients"], "float32");
+    expect_error(resume("run", "--gradients " + gradients), 2,
+                 {"--gradients differs from the run's own (\"float32\")"});
+    expect_success(resume("run"));
+    EXPECT_TRUE(checkpoint_bytes("run") == checkpoint_bytes("whole"));
+    const nlohmann::json line = {{"step", 5}, {"gradients_before", gradients}, {"gradients", "float32"}};
+    EXPECT_EQ(std::ranges::count(lines_of(path("run/metrics.jsonl")), line), 1);
+  }
+  change("whole", "int8");
+  expect_error(resume("whole", "--gradients float32"), 2, {"has done all of its steps, with gradients in int8"});
 }
 
 TEST_F(ArithmeticTest, ProductsInBfloat16) {
