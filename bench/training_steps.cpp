@@ -57,10 +57,14 @@ quantize::RewriteOptions with_learned_ranges(quantize::RewriteOptions options) {
   return options;
 }
 
+bool has_exact_bytes() {
+  constexpr int kByte = 128;
+  return onednn::exact_byte() >= kByte;
+}
+
 /// On integers, and with gradients in bfloat16 and int8, where this machine has kernels for it.
 void add_on_integers(std::vector<Variant>& variants, const std::string& what, const quantize::RewriteOptions& options) {
-  constexpr int kByte = 128;
-  if (options.weight_bits == 8 && onednn::exact_byte() < kByte) return;
+  if (options.weight_bits == 8 && !has_exact_bytes()) return;
   variants.push_back({what + ", on integers", options, Arithmetic::kInteger});
   if (has_bfloat16_products())
     variants.push_back({what + ", in bfloat16", options, Arithmetic::kInteger, FactorRounding::kGradientsToBfloat16});
@@ -84,6 +88,8 @@ std::vector<Variant> variants_of(const models::Model& model) {
   variants.push_back({"W8A8, --bn-fold single", quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle}});
   add_on_integers(variants, "W8A8", {.bn_fold = quantize::BnFold::kSingle});
   variants.push_back({"W8A8, --bn-fold tf", quantize::RewriteOptions{}});
+  if (has_exact_bytes())
+    variants.push_back({"W8A8, tf, on integers", quantize::RewriteOptions{}, Arithmetic::kInteger});
   variants.push_back({"W8A8, after the BN freeze", quantize::RewriteOptions{.freeze_bn_delay = 0}});
   const quantize::RewriteOptions learned = with_learned_ranges({.bn_fold = quantize::BnFold::kSingle});
   variants.push_back({"W4A4, learned, single", learned});

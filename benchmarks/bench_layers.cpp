@@ -1,4 +1,5 @@
-// Layers one by one, forward and both directions of backward, in the shapes that the models give them; and optimizers.
+// Layers one by one, forward and both directions of backward, in the shapes that the models give them; convolutions and
+// products of matrices also on bytes (`forward_bytes`); and optimizers.
 //
 // `roofline` is the share of the machine's limit: the least possible time divided by the time taken. The least time is
 // that of the multiply-adds at the speed of oneDNN's 512x512x512 matrix product, or that of the operands at the speed
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/byte_run.h"
 #include "benchmarks/machine.h"
 #include "core/graph/losses.h"
 #include "core/graph/op_interfaces.h"
@@ -111,16 +113,19 @@ double largest_magnitude(const Tensor& tensor) {
   return largest;
 }
 
+/// A batch of two, or of one.
+TensorSpec small_batch(TensorSpec spec) {
+  std::vector<std::int64_t> extents = spec.shape.to_vector();
+  extents[0] = std::min<std::int64_t>(extents[0], 2);
+  spec.shape = Shape(extents);
+  return spec;
+}
+
 /// What is wrong with an op on a batch of two, against the reference loops; "" when nothing is.
 std::string fault_of(const Op& op, std::vector<TensorSpec> specs, int pass, bool batched) {
-  if (batched) {
-    for (TensorSpec& spec : specs) {
-      if (&spec != &specs[0] && !loss_inputs(op)) continue;
-      std::vector<std::int64_t> extents = spec.shape.to_vector();
-      extents[0] = std::min<std::int64_t>(extents[0], 2);
-      spec.shape = Shape(extents);
-    }
-  }
+  if (batched)
+    for (TensorSpec& spec : specs)
+      if (&spec == &specs[0] || loss_inputs(op)) spec = small_batch(spec);
   OpRun fast(op, specs, pass, Backend::kFast), reference(op, specs, pass, Backend::kReference);
   fast.run();
   reference.run();
@@ -212,6 +217,17 @@ void add_op(const std::string& name, const std::shared_ptr<const Op>& op, const 
         });
 }
 
+/// The row beside add_op()'s `forward`.
+void add_bytes(const std::string& name, const std::shared_ptr<const Op>& op, const std::vector<TensorSpec>& inputs) {
+  add(name + "/forward_bytes", [=](benchmark::State& state) {
+    if (const std::string fault = ByteRun(*op, {small_batch(inputs[0]), inputs[1]}).fault(); !fault.empty())
+      return give_up(state, fault);
+    ByteRun run(*op, inputs);
+    const double operations = 2.0 * static_cast<double>(multiply_adds_of(*op, inputs));
+    time(state, operations, run.bytes(), [&run] { run.run(); });
+  });
+}
+
 /// Square images and filters.
 struct ConvolutionCase {
   const char* model;
@@ -254,13 +270,16 @@ void add_convolutions() {
     if (depthwise) op = DepthwiseConv2d::make(attributes);
     // Nobody asks for the gradient of the images themselves.
     add_op(name, op, inputs, c.in <= 3 ? std::vector<int>{kForward, 1} : std::vector<int>{kForward, 0, 1});
+    add_bytes(name, op, inputs);
   }
 }
 
 void add_others() {
   const auto dense = [](std::int64_t batch, std::int64_t in, std::int64_t out) {
-    add_op(concat("dense/", in, "x", out, "/batch:", batch), layers::MatMul::make(),
-           {{Shape{batch, in}}, {Shape{in, out}}}, {kForward, 0, 1});
+    const std::string name = concat("dense/", in, "x", out, "/batch:", batch);
+    const std::vector<TensorSpec> inputs = {{Shape{batch, in}}, {Shape{in, out}}};
+    add_op(name, layers::MatMul::make(), inputs, {kForward, 0, 1});
+    add_bytes(name, layers::MatMul::make(), inputs);
   };
   dense(128, 3136, 1024);
   dense(128, 1024, 10);

@@ -55,6 +55,14 @@ class Runs(unittest.TestCase):
         name = "checkpoint.safetensors"
         self.assertEqual((self.float_run / name).read_bytes(), (self.place / "of-file" / name).read_bytes())
 
+    def test_gradients_of_a_resumed_run_may_become_float32(self):
+        out, name = self.place / "gradients", "config.json"
+        miniqat.train(out, dataset=self.train, model="lenet5", batch_size=32, steps=2, threads=1)
+        recorded = json.loads((out / name).read_text())
+        (out / name).write_text(json.dumps({**recorded, "gradients": "int8"}))
+        miniqat.train(out, resume=True, steps=3, gradients="float32")
+        self.assertEqual(json.loads((out / name).read_text()), {**recorded, "steps": 3})
+
     def test_one_data_set_is_parted_stopped_and_resumed(self):
         def stop(step, *_):
             if step == 3:

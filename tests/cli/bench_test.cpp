@@ -138,6 +138,7 @@ TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantizedAndWithBatchNormInEveryPhas
   EXPECT_EQ(std::erase_if(what, ends_in(" in bfloat16")), has_bfloat16_products() ? 6u : 0u);
   EXPECT_EQ(std::erase_if(what, ends_in(" in int8")), has_int8_products() ? 4u : 0u);
   EXPECT_EQ(std::erase_if(what, ends_in(" W8A8, on integers")), has_int8_products() ? 2u : 0u);
+  EXPECT_EQ(std::erase(what, "lenet_bn W8A8, tf, on integers"), has_int8_products() ? 1u : 0u);
   EXPECT_EQ(what, (std::vector<std::string>{"lenet5 float", "lenet5 W8A8", "lenet5 W4A4, learned ranges",
                                             "lenet5 W4A4, learned, on integers", "lenet_bn float",
                                             "lenet_bn W8A8, before quant_delay", "lenet_bn W8A8, --bn-fold single",

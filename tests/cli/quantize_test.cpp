@@ -6,6 +6,7 @@
 #include <csignal>
 #include <sstream>
 
+#include "core/engine/session.h"
 #include "core/text/error.h"
 #include "core/text/json.h"
 #include "tests/cli/run_files.h"
@@ -123,11 +124,14 @@ TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
     const std::int64_t end = step_of(path(run + "/trained")) + 3;
     plan["training"]["schedule"] = config["schedule"] = "constant";
     plan["training"]["steps"] = config["steps"] = end;
+    // As if `train --resume --gradients float32` had changed the training.
+    if (has_int8_products()) plan["training"]["gradients"] = "int8";
     place_->write(run + "/quantize.json", plan.dump());
     place_->write(run + "/trained/config.json", config.dump());
     expect_success(with({"--data-dir", "digits", "--threads", "1"}));
     EXPECT_EQ(json_of(path(run + "/summary.json"))["complete"], true);
     EXPECT_EQ(json_of(path(run + "/quantize.json"))["complete"], true);
+    EXPECT_EQ(json_of(path(run + "/trained/config.json"))["gradients"], "float32");
     EXPECT_EQ(expect_success(with({})).out, "The run in " + run + " is complete; quantize.json has its figures.\n");
   }
 }

@@ -48,6 +48,21 @@ TEST_F(OneCheckpointTest, OfRoundedGradients) {
                           counts({1, 2}));
 }
 
+TEST_F(OneCheckpointTest, OfGradientsThatAreRoundedNoLonger) {
+  if (rounding_flags().empty()) GTEST_SKIP() << "this processor has no products to round for";
+  place_.write("wide.json", wide_classifier());
+  for (const std::string& flag : rounding_flags()) {
+    if (!flag.starts_with("--gradients")) continue;
+    for (const int ranks : {1, 2}) {
+      const std::string name = flag.substr(2) + std::to_string(ranks);
+      const Arguments rounds = "--model wide.json --weight-bits 4 --activation-bits 4 --stop-at 2" + Arguments(flag);
+      expect_success(train_on(1, name, rounds));
+      expect_success(on_ranks(ranks, Arguments{"train", "--resume", "--gradients", "float32", "--out", name}));
+    }
+    EXPECT_TRUE(checkpoint_bytes(flag.substr(2) + "1") == checkpoint_bytes(flag.substr(2) + "2")) << flag;
+  }
+}
+
 TEST_F(OneCheckpointTest, OfLenetWithDropoutAndLearnedRanges) {
   const Arguments lenet = on_large_digits("--model lenet --width 0.25 --steps 3 --weight-bits 4 --activation-bits 4");
   expect_one_checkpoint("lenet", lenet, counts({1, 4}));

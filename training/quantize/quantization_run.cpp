@@ -174,6 +174,8 @@ class QuantizationRun {
     TrainSettings settings = plan_.training;
     settings.init_checkpoint = calibrated_in(out_).string();
     settings.standards_of = settings.init_checkpoint;
+    // `train --resume` may have changed them.
+    if (begun) settings.gradients = extras.begun.gradients;
     if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
     try {
       train(settings, run, extras, observer_);

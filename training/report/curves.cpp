@@ -73,6 +73,7 @@ bool add_line(const Json& line, Curves& curves) {
   if (const auto failure = line.find("failure"); failure != line.end() && failure->is_string())
     curves.marks.push_back({step, failure->get<std::string>()});
   if (line.contains("steps_before")) curves.marks.push_back({step, "made longer"});
+  if (line.contains("gradients_before")) curves.marks.push_back({step, "gradients no longer rounded"});
   return true;
 }
 

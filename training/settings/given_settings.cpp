@@ -82,12 +82,15 @@ void check_products(const TrainSettings& settings) {
   require(!computes || gradients != GradientType::kInt8,
           "--gradients int8 does not go with --compute bfloat16, which rounds gradients to bfloat16");
   const std::string flag = settings.rounding_flag();
+  const char* instead = computes ? "" : "; elsewhere use --gradients float32, also with --resume";
   if (gradients == GradientType::kInt8)
     require(has_int8_products(),
-            concat(flag, " needs a processor with AVX-512 VNNI or AMX, and MINIQAT_MAX_ISA must not leave them out"));
+            concat(flag, " needs a processor with AVX-512 VNNI or AMX, and MINIQAT_MAX_ISA must not leave them out",
+                   instead));
   else
     require(has_bfloat16_products(),
-            concat(flag, " needs a processor with AVX-512 BF16 or AMX, and MINIQAT_MAX_ISA must not leave them out"));
+            concat(flag, " needs a processor with AVX-512 BF16 or AMX, and MINIQAT_MAX_ISA must not leave them out",
+                   instead));
   require(gradients == GradientType::kFloat32 || settings.arithmetic == Arithmetic::kInteger,
           concat("--gradients ", names_of(gradients)[static_cast<std::size_t>(gradients)],
                  " goes with --arithmetic integer: it is for layers that multiply integers"));

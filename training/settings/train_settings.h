@@ -249,7 +249,7 @@ inline const auto& settings_of_steps() {
           "integer: layers between quantizers of few bits multiply their integers, whose sums are exact, where that is faster on this machine; simulated: float32 numbers on the same grids, as runs of versions without this flag have it"),
       Setting(
           "gradients", &S::gradients,
-          "bfloat16: layers that multiply integers round their output's gradient to bfloat16 before it is multiplied by integers; faster, on processors with AVX-512 BF16 or AMX. int8: to bytes, by stochastic rounding, so that backward has exact sums of integers, too; on processors with AVX-512 VNNI or AMX"),
+          "bfloat16: layers that multiply integers round their output's gradient to bfloat16 before it is multiplied by integers; faster, on processors with AVX-512 BF16 or AMX. int8: to bytes, by stochastic rounding, so that backward has exact sums of integers, too; on processors with AVX-512 VNNI or AMX. --resume may change them to float32"),
       Setting(
           "compute", &S::compute,
           "bfloat16: training steps round the factors of large products to bfloat16, of float networks, too; sums, weights, statistics and updates stay float32, and so does evaluation. On the same processors"),

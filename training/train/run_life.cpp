@@ -147,6 +147,7 @@ void RunLife::go_on() {
   if (const Json line = metrics.find(step, "loss"); !line.is_null()) last_loss_ = line["loss"].get<double>();
   if (!metrics.find(step, concat(judging_part(task_.data).name, "_loss")).is_null()) reported_step_ = step;
   if (task_.total_steps > former) note_longer(former);
+  if (task_.settings.gradients != extras_.begun.gradients) note_gradients();
   write_skipped_files(task_.data, run_);
   if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
   // They have the length of the run. Even if config.json has it already: the run may have died in between.
@@ -188,6 +189,18 @@ void RunLife::note_longer(std::int64_t former) const {
   if (run_.metrics().find(task_.session.step(), "steps_before") != line) run_.metrics().append(line);
   observer_.say(concat("The run had ", counted(former, "step"), " and has ", task_.total_steps,
                        " now; learning rates go on as in a run of that length."));
+}
+
+void RunLife::note_gradients() const {
+  const auto name_of = [](GradientType type) { return names_of(type)[static_cast<std::size_t>(type)]; };
+  const std::string_view before = name_of(extras_.begun.gradients), now = name_of(task_.settings.gradients);
+  const std::int64_t step = task_.session.step();
+  if (step >= task_.total_steps)
+    throw UsageError(concat("--gradients ", now, ": the run in ", run_.path().string(),
+                            " has done all of its steps, with gradients in ", before));
+  const Json line = {{"step", step}, {"gradients_before", before}, {"gradients", now}};
+  if (run_.metrics().find(step, "gradients_before") != line) run_.metrics().append(line);
+  observer_.say(concat("Gradients were rounded to ", before, " and are ", now, " after step ", step, "."));
 }
 
 void RunLife::begin_anew() {

@@ -102,6 +102,8 @@ class RunLife : public StepHook {
   void write_config() const;
   void write_graphs() const;
   void note_longer(std::int64_t former) const;
+  /// Throws UsageError where no step is left for them.
+  void note_gradients() const;
   void begin_anew();
   void write_first_files(const std::optional<InitCheckpoint>& start);
   void log_step() const;

@@ -67,11 +67,13 @@ TrainSettings meant(TrainSettings settings, const Task& task) {
 }
 
 /// Settings that may change in the middle of a run: no step is computed otherwise for them. With shards the number of
-/// threads is one of them.
-bool may_differ(std::string_view setting, const TrainSettings& begun) {
+/// threads is one of them. Gradients may become float32, otherwise computed: a machine that lacks the kernels of others
+/// could not go on.
+bool may_differ(std::string_view setting, const TrainSettings& wanted, const TrainSettings& begun) {
   // The pictures must stay as many, whether broken files come or go.
   constexpr std::array<std::string_view, 6> kNames = {"data_dir",   "skip_broken", "log_every",
                                                       "save_every", "epochs",      "steps"};
+  if (setting == "gradients") return wanted.gradients == GradientType::kFloat32;
   return std::ranges::find(kNames, setting) != kNames.end() || (setting == "threads" && begun.has_shards());
 }
 
@@ -130,7 +132,7 @@ void require_same_run(TrainSettings& wanted, const TrainSettings& begun) {
   const TrainSettings meant_now = meant(wanted, task), meant_then = meant(begun, task);
   TrainSettings::visit([&](const char* name, auto access, const char*) {
     if (access(wanted) == access(begun)) return;
-    if (may_differ(name, begun))
+    if (may_differ(name, wanted, begun))
       access(wanted) = access(meant_now);
     else if (access(meant_now) == access(meant_then))
       access(wanted) = access(begun);

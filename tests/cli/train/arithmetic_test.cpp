@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/engine/session.h"
 #include "core/kernels/onednn.h"
+#include "tests/busy_threads.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/wide_task.h"
 
@@ -156,6 +159,40 @@ TEST_F(ArithmeticTest, RoundedRunsRepeatTheirBits) {
   }
 }
 
+/// The one setting of the computation that may change in the middle of a run. (These runs have float32 gradients from
+/// the beginning, whatever their config.json says, so that every processor can make them.)
+TEST_F(ArithmeticTest, ARunWithoutItsKernelsGoesOnWithGradientsInFloat32) {
+  expect_success(train_wide("whole"));
+  const auto change = [&](const std::string& run, const std::string& gradients) {
+    Json config = json_of(path(run) / "config.json");
+    config["gradients"] = gradients;
+    place_.write(run + "/config.json", config.dump());
+  };
+  for (const std::string gradients : {"bfloat16", "int8"}) {
+    expect_success(train_wide("run", "--overwrite --stop-at 5"));
+    change("run", gradients);
+    {
+      const EnvironmentVariable cap("MINIQAT_MAX_ISA", "avx2");
+      expect_error(
+          started("train --resume --out run", place_.path()), 2,
+          {"--gradients " + gradients + " needs a processor", "elsewhere use --gradients float32, also with --resume"});
+    }
+    expect_error(resume("run", "--gradients " + std::string(gradients == "int8" ? "bfloat16" : "int8")), 2,
+                 {"--gradients differs from the run's own (\"" + gradients + "\")"});
+    expect_text(expect_success(resume("run", "--gradients float32 --stop-at 7")).out,
+                {"Gradients were rounded to " + gradients + " and are float32 after step 5."});
+    EXPECT_EQ(json_of(path("run/config.json"))["gradients"], "float32");
+    expect_error(resume("run", "--gradients " + gradients), 2,
+                 {"--gradients differs from the run's own (\"float32\")"});
+    expect_success(resume("run"));
+    EXPECT_TRUE(checkpoint_bytes("run") == checkpoint_bytes("whole"));
+    const nlohmann::json line = {{"step", 5}, {"gradients_before", gradients}, {"gradients", "float32"}};
+    EXPECT_EQ(std::ranges::count(lines_of(path("run/metrics.jsonl")), line), 1);
+  }
+  change("whole", "int8");
+  expect_error(resume("whole", "--gradients float32"), 2, {"has done all of its steps, with gradients in int8"});
+}
+
 TEST_F(ArithmeticTest, ProductsInBfloat16) {
   if (!has_bfloat16_products()) GTEST_SKIP() << "this processor has no products of bfloat16";
   const Arguments in_float = "train --model wide.json --dataset mnist --data-dir digits --float --steps 3 --threads 1",
@@ -211,6 +248,25 @@ TEST_F(ArithmeticTest, RoundingWithoutEffect) {
               {"note: --gradients int8 has no effect on this network: ", "too small"});
   expect_text(expect_success(train_wide("bytes", "--gradients int8")).out,
               {"note: --gradients int8 rounds in 1 of 3 layers"});
+}
+
+/// A thread that loses its core leaves its parts to others.
+TEST_F(ArithmeticTest, BusyNeighboursChangeNoBits) {
+  write_tiny_digits(place_, "large", 128, 20, 28);
+  std::vector<std::string> ways = rounding_flags();
+  ways.emplace_back("--arithmetic integer");
+  for (const std::string& way : ways) {
+    const Arguments lenet =
+        "train --model lenet --width 0.5 --dataset mnist --data-dir large --batch-size 128 --steps 3 --threads 2 "
+        "--weight-bits 4 --activation-bits 4 --overwrite" +
+        Arguments(way);
+    expect_success(program(lenet + "--out quiet"));
+    const BusyThreads neighbours;
+    for (int round = 0; round < 3; ++round) {
+      expect_success(program(lenet + "--out loaded"));
+      EXPECT_TRUE(checkpoint_bytes("loaded") == checkpoint_bytes("quiet")) << way;
+    }
+  }
 }
 
 /// Whose kernels once waited for threads that did not exist, as in any program that links the library.

@@ -20,6 +20,7 @@
 #include "core/kernels/onednn_matrix.h"
 #include "core/platform/openmp.h"
 #include "core/threads/parallel.h"
+#include "tests/busy_threads.h"
 #include "tests/core/all_threads.h"
 
 namespace miniqat::team_test {
@@ -346,16 +347,10 @@ TEST(OpenMpCalls, TheSameProductBesideBusyNeighbours) {
   const int before = thread_count();
   set_thread_count(4);
   const std::vector<float> quiet = product();
-  std::atomic<bool> stop = false;
-  std::vector<std::thread> neighbours;
-  for (int i = 0; i < 2 * available_cores(); ++i)
-    neighbours.emplace_back([&] {
-      while (!stop) {
-      }
-    });
-  for (int round = 0; round < 20; ++round) EXPECT_EQ(product(), quiet);
-  stop = true;
-  for (std::thread& neighbour : neighbours) neighbour.join();
+  {
+    const testing::BusyThreads neighbours;
+    for (int round = 0; round < 20; ++round) EXPECT_EQ(product(), quiet);
+  }
   set_thread_count(before);
 }
 

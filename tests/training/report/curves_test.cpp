@@ -40,6 +40,17 @@ TEST_F(CurvesTest, HaveEveryLineAndMarkTheDelay) {
   EXPECT_EQ(find(curves, "test_accuracy")->points.size(), 2u);
 }
 
+TEST_F(CurvesTest, MarkWhatChangedInTheMiddle) {
+  RunObserver observer;
+  train_new("run", settings(), observer);
+  const RunDirectory run = RunDirectory::open(path("run"));
+  run.metrics().append({{"step", 12}, {"steps_before", 12}, {"steps", 20}});
+  run.metrics().append({{"step", 13}, {"gradients_before", "int8"}, {"gradients", "float32"}});
+  std::vector<std::string> texts;
+  for (const CurveMark& mark : read_curves(run).marks) texts.push_back(mark.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"made longer", "gradients no longer rounded"}));
+}
+
 /// What a process writes at this moment, and what another program has left.
 TEST_F(CurvesTest, TakeWhatIsThere) {
   RunObserver observer;

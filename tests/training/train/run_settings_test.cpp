@@ -86,6 +86,22 @@ TEST_F(RunSettings, ARunGoesOnWithWhatItBeganWith) {
                        {"--seed differs from the run's own (1); leave it out to resume"}));
 }
 
+TEST_F(RunSettings, RoundedGradientsMayBecomeFloat32AndNothingElse) {
+  constexpr GradientType kAll[] = {GradientType::kFloat32, GradientType::kBfloat16, GradientType::kInt8};
+  for (const GradientType before : kAll)
+    for (const GradientType after : kAll) {
+      TrainSettings begun = settings(), wanted = begun;
+      begun.gradients = before;
+      wanted.gradients = after;
+      const std::string error = error_of([&] { require_same_run(wanted, begun); });
+      if (after == before || after == GradientType::kFloat32)
+        EXPECT_EQ(error, "");
+      else
+        EXPECT_TRUE(mentions(error, {"--gradients differs from the run's own"}));
+      EXPECT_EQ(wanted.gradients, after);
+    }
+}
+
 TEST_F(RunSettings, TheSameInOtherWordsIsNoDifference) {
   TrainSettings begun = settings();
   begun.task = "classify";
