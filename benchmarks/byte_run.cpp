@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/kernels/onednn.h"
+#include "core/kernels/onednn_bytes.h"
 #include "core/tensors/packed.h"
 #include "core/tensors/random.h"
 #include "core/text/error.h"
