@@ -150,7 +150,7 @@ class MaxPoolOp final : public OpOf<MaxPool>, public PassesPacked, public ChainM
   }
 
  private:
-  /// By one of the two loops: where winners are bytes, or words.
+  /// Runs one of the two loops: that for winners in bytes, or in words.
   template <class Number>
   void take_largest_of(const ForwardContext& context, const Number* x, Number* y, auto bytes, auto words) const {
     const Shape& shape = context.input(0).shape();
