@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <ranges>
 
 #include "core/graph/source_ops.h"
 #include "core/text/quote.h"
@@ -97,10 +96,11 @@ Translation::Translation(const pb::Model& model, std::int64_t opset, std::filesy
   for (const pb::Value& output : model.graph().output()) ++outputs_[output.name()];
   if (!is_output(options.output)) return;
   needed_ = {options.output};
-  for (const pb::Node& node : std::views::reverse(model.graph().node())) {
-    if (std::ranges::none_of(node.output(), [&](const std::string& output) { return needed_->contains(output); }))
+  const auto& nodes = model.graph().node();
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    if (std::ranges::none_of(node->output(), [&](const std::string& output) { return needed_->contains(output); }))
       continue;
-    needed_->insert(node.input().begin(), node.input().end());
+    needed_->insert(node->input().begin(), node->input().end());
     // An input that is left out.
     needed_->erase("");
   }

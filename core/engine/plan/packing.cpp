@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <vector>
 
@@ -68,14 +67,14 @@ class Passing {
     std::set<TensorKey> read;
     for (const int reader : packing_.readers)
       for (const Output& input : nodes[static_cast<std::size_t>(reader)].inputs) read.insert(packing_.root_of(input));
-    for (const Offer& offer : std::views::reverse(offers_)) {
-      if (read.contains(offer.to)) {
-        packing_.readers.insert(offer.node);
-        read.insert(offer.from);
+    for (auto offer = offers_.rbegin(); offer != offers_.rend(); ++offer) {
+      if (read.contains(offer->to)) {
+        packing_.readers.insert(offer->node);
+        read.insert(offer->from);
         continue;
       }
-      packing_.forms.erase(offer.to);
-      std::erase_if(packing_.roots, [&](const auto& view) { return view.second == offer.to; });
+      packing_.forms.erase(offer->to);
+      std::erase_if(packing_.roots, [&](const auto& view) { return view.second == offer->to; });
     }
   }
 
