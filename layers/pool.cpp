@@ -1,6 +1,7 @@
 #include "layers/pool.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <type_traits>
 

@@ -92,7 +92,7 @@ void max_rows_words(const PoolGeometry& g, const float* x, float* y, std::int32_
 
 /// So many codes, a byte each.
 template <int kBytes>
-using Codes [[gnu::vector_size(kBytes), gnu::aligned(1), gnu::may_alias]] = std::uint8_t;
+using Codes [[gnu::vector_size(kBytes)]] = std::uint8_t;
 
 /// The largest code of the taps y x x, as take_largest(): of one channel, or with V of as many as it holds.
 template <class V, class Index>
@@ -100,17 +100,18 @@ template <class V, class Index>
                                                      Interval x, std::uint8_t* to, Index* winner) {
   using Place = std::conditional_t<std::is_same_v<V, std::uint8_t>, Index, V>;
   const std::int64_t row = g.window.columns.input * g.channels;
-  V best = *reinterpret_cast<const V*>(from + y.begin * row + x.begin * g.channels);
+  V best, code;
+  std::memcpy(&best, from + y.begin * row + x.begin * g.channels, sizeof(V));
   Place place = Place{} + static_cast<Index>(y.begin * g.window.columns.window + x.begin);
   for (std::int64_t ky = y.begin; ky < y.end; ++ky)
     for (std::int64_t kx = x.begin; kx < x.end; ++kx) {
-      const V code = *reinterpret_cast<const V*>(from + ky * row + kx * g.channels);
+      std::memcpy(&code, from + ky * row + kx * g.channels, sizeof(V));
       const auto larger = code > best;
       best = larger ? code : best;
       place = larger ? Place{} + static_cast<Index>(ky * g.window.columns.window + kx) : place;
     }
-  *reinterpret_cast<V*>(to) = best;
-  if (winner) *reinterpret_cast<Place*>(winner) = place;
+  std::memcpy(to, &best, sizeof(V));
+  if (winner) std::memcpy(winner, &place, sizeof(Place));
 }
 
 /// As max_rows(), of codes in place of their numbers.
