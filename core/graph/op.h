@@ -66,8 +66,8 @@ struct ForwardContext : Phase {
   std::vector<Tensor*> saved;
   /// One for each input: see update_of. Empty where the run updates none.
   std::vector<Tensor*> updates;
-  /// Where forward also leaves output 0 in the form of PacksOutput or PassesPacked; null unless the plan wants it. Where the plan wants
-  /// nothing else of it, output 0 is not defined().
+  /// Where forward leaves output 0 packed, too (PacksOutput, PassesPacked); null unless the plan wants it. Where that
+  /// wants nothing else of it, output 0 is not defined().
   Tensor* packed = nullptr;
   /// The inputs in that form, and these forms, for an op that ReadsPacked or PassesPacked and is to read them so: the
   /// inputs themselves may hold anything. Empty otherwise.
