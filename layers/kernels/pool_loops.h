@@ -57,27 +57,35 @@ template <class V, class Index>
   }
 }
 
-template <class Index>
-void max_rows(const PoolGeometry& g, const float* x, float* y, Index* winners, std::int64_t begin, std::int64_t end) {
+/// Calls take(x at tap [0, 0], taps of rows, taps of columns, place of the output's pixel) for the windows of the rows
+/// begin..end of outputs.
+template <class Number, class Take>
+[[gnu::always_inline]] inline void for_windows(const PoolGeometry& g, const Number* x, std::int64_t begin,
+                                               std::int64_t end, const Take& take) {
   const auto& [rows, columns] = g.window;
   for (std::int64_t row = begin; row < end; ++row) {
     const Interval ky = taps_of(rows, row % rows.output);
     const std::int64_t top = row / rows.output * rows.input + rows.source(row % rows.output, 0);
-    for (std::int64_t ox = 0; ox < columns.output; ++ox) {
-      const Interval kx = taps_of(columns, ox);
-      const float* from = x + (top * columns.input + columns.source(ox, 0)) * g.channels;
-      const std::int64_t to = (row * columns.output + ox) * g.channels;
-      const bool two_by_two = ky.begin == 0 && kx.begin == 0 && ky.end == 2 && kx.end == 2;
-      for_channels(
-          g.channels, [&]<class V>(V*, std::int64_t c) __attribute__((always_inline)) {
-            Index* winner = winners ? winners + to + c : nullptr;
-            if (two_by_two)
-              take_largest<V>(g, from + c, Interval{0, 2}, Interval{0, 2}, y + to + c, winner);
-            else
-              take_largest<V>(g, from + c, ky, kx, y + to + c, winner);
-          });
-    }
+    for (std::int64_t ox = 0; ox < columns.output; ++ox)
+      take(x + (top * columns.input + columns.source(ox, 0)) * g.channels, ky, taps_of(columns, ox),
+           (row * columns.output + ox) * g.channels);
   }
+}
+
+template <class Index>
+void max_rows(const PoolGeometry& g, const float* x, float* y, Index* winners, std::int64_t begin, std::int64_t end) {
+  const auto window = [&](const float* from, Interval ky, Interval kx, std::int64_t to) __attribute__((always_inline)) {
+    const bool two_by_two = ky.begin == 0 && kx.begin == 0 && ky.end == 2 && kx.end == 2;
+    for_channels(
+        g.channels, [&]<class V>(V*, std::int64_t c) __attribute__((always_inline)) {
+          Index* winner = winners ? winners + to + c : nullptr;
+          if (two_by_two)
+            take_largest<V>(g, from + c, Interval{0, 2}, Interval{0, 2}, y + to + c, winner);
+          else
+            take_largest<V>(g, from + c, ky, kx, y + to + c, winner);
+        });
+  };
+  for_windows(g, x, begin, end, window);
 }
 
 void max_rows_bytes(const PoolGeometry& g, const float* x, float* y, std::uint8_t* winners, std::int64_t begin,
@@ -118,30 +126,23 @@ template <class V, class Index>
 template <class Index>
 void max_code_rows(const PoolGeometry& g, const std::uint8_t* x, std::uint8_t* y, Index* winners, std::int64_t begin,
                    std::int64_t end) {
-  const auto& [rows, columns] = g.window;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const Interval ky = taps_of(rows, row % rows.output);
-    const std::int64_t top = row / rows.output * rows.input + rows.source(row % rows.output, 0);
-    for (std::int64_t ox = 0; ox < columns.output; ++ox) {
-      const Interval kx = taps_of(columns, ox);
-      const std::uint8_t* from = x + (top * columns.input + columns.source(ox, 0)) * g.channels;
-      const std::int64_t to = (row * columns.output + ox) * g.channels;
-      const auto take = [&]<class V>(V*, std::int64_t c) __attribute__((always_inline)) {
-        take_largest_code<V>(g, from + c, ky, kx, y + to + c, winners ? winners + to + c : nullptr);
-      };
-      // Winners in words: windows of more than 256 taps, which are rare.
-      const std::int64_t width = sizeof(Index) > 1 ? 1 : g.channels >= 32 ? 32 : g.channels >= 8 ? 8 : 1;
-      const std::int64_t last = g.channels - width;
-      for (std::int64_t c = 0; c < g.channels; c += width) {
-        const std::int64_t first = std::min(c, last);
-        if constexpr (sizeof(Index) == 1) {
-          if (width == 32) take(static_cast<Codes<32>*>(nullptr), first);
-          if (width == 8) take(static_cast<Codes<8>*>(nullptr), first);
-        }
-        if (width == 1) take(static_cast<std::uint8_t*>(nullptr), first);
+  // Winners in words: windows of more than 256 taps, which are rare.
+  const std::int64_t width = sizeof(Index) > 1 ? 1 : g.channels >= 32 ? 32 : g.channels >= 8 ? 8 : 1;
+  const auto window = [&](const std::uint8_t* from, Interval ky, Interval kx, std::int64_t to)
+      __attribute__((always_inline)) {
+    const auto take = [&]<class V>(V*, std::int64_t c) __attribute__((always_inline)) {
+      take_largest_code<V>(g, from + c, ky, kx, y + to + c, winners ? winners + to + c : nullptr);
+    };
+    for (std::int64_t c = 0; c < g.channels; c += width) {
+      const std::int64_t first = std::min(c, g.channels - width);
+      if constexpr (sizeof(Index) == 1) {
+        if (width == 32) take(static_cast<Codes<32>*>(nullptr), first);
+        if (width == 8) take(static_cast<Codes<8>*>(nullptr), first);
       }
+      if (width == 1) take(static_cast<std::uint8_t*>(nullptr), first);
     }
-  }
+  };
+  for_windows(g, x, begin, end, window);
 }
 
 void max_code_rows_bytes(const PoolGeometry& g, const std::uint8_t* x, std::uint8_t* y, std::uint8_t* winners,
@@ -218,27 +219,20 @@ void max_backward_rows_words(const PoolGeometry& g, const std::int32_t* winners,
 }
 
 void average_rows(const PoolGeometry& g, const float* x, float* y, std::int64_t begin, std::int64_t end) {
-  const auto& [rows, columns] = g.window;
-  const std::int64_t stride = columns.input * g.channels;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const Interval ky = taps_of(rows, row % rows.output);
-    const std::int64_t top = row / rows.output * rows.input + rows.source(row % rows.output, 0);
-    for (std::int64_t ox = 0; ox < columns.output; ++ox) {
-      const Interval kx = taps_of(columns, ox);
-      const float share = 1.0f / static_cast<float>(ky.size() * kx.size());
-      const float* from = x + (top * columns.input + columns.source(ox, 0)) * g.channels;
-      float* to = y + (row * columns.output + ox) * g.channels;
-      for_channels(
-          g.channels, [&]<class V>(V*, std::int64_t c) __attribute__((always_inline)) {
-            using Sum = std::conditional_t<std::is_same_v<V, One>, float, V>;
-            Sum sum = {};
-            for (std::int64_t dy = ky.begin; dy < ky.end; ++dy)
-              for (std::int64_t dx = kx.begin; dx < kx.end; ++dx)
-                sum += load<Sum>(from + dy * stride + dx * g.channels + c) * share;
-            store(to + c, sum);
-          });
-    }
-  }
+  const std::int64_t stride = g.window.columns.input * g.channels;
+  const auto window = [&](const float* from, Interval ky, Interval kx, std::int64_t to) __attribute__((always_inline)) {
+    const float share = 1.0f / static_cast<float>(ky.size() * kx.size());
+    for_channels(
+        g.channels, [&]<class V>(V*, std::int64_t c) __attribute__((always_inline)) {
+          using Sum = std::conditional_t<std::is_same_v<V, One>, float, V>;
+          Sum sum = {};
+          for (std::int64_t dy = ky.begin; dy < ky.end; ++dy)
+            for (std::int64_t dx = kx.begin; dx < kx.end; ++dx)
+              sum += load<Sum>(from + dy * stride + dx * g.channels + c) * share;
+          store(y + to + c, sum);
+        });
+  };
+  for_windows(g, x, begin, end, window);
 }
 
 void average_backward_rows(const PoolGeometry& g, const float* d_y, float* d_x, std::int64_t begin, std::int64_t end) {
